@@ -58,11 +58,27 @@ type Bucket struct {
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"`
 
+	// Penalty is the running penalty of the key, or nil. JSON omits nil.
+	Penalty *Penalty `json:"penalty,omitempty"`
+
+	// Slots are the slots of a concurrency limit that requests hold, in the order of their ends, at most 100. JSON omits
+	// an empty list.
+	Slots []Slot `json:"slots,omitempty"`
+
 	// Override replaces the rule's limit. BlockedBy denies all requests of this bucket. AllowedBy allows them.
 	// Null if there is none.
 	Override  *Override `json:"override"`
 	BlockedBy *Override `json:"blocked_by"`
 	AllowedBy *Override `json:"allowed_by"`
+}
+
+// A Slot is a slot that a request holds.
+type Slot struct {
+	// ID is for /v1/slots/renew and /v1/slots/release. Callers without the role operate get the first 8 digits.
+	ID string `json:"id"`
+
+	// Left is the time until the slot ends, unless its request renews or releases it.
+	Left Seconds `json:"left"`
 }
 
 // A Rate is the refill of a bucket: Tokens per Per. Window algorithms add the tokens at the end of each window.

@@ -5,9 +5,11 @@ package api
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 )
 
-// A Request is the body of POST /v1/take, /v1/peek, /v1/refund, /v1/reset and /v1/explain.
+// A Request is the body of POST /v1/take, /v1/peek, /v1/refund, /v1/reset, /v1/explain, /v1/slots/renew and
+// /v1/slots/release.
 type Request struct {
 	// Attributes are the values that policies match: {"header:x-api-key": "k1"}.
 	Attributes map[string]string `json:"attributes"`
@@ -20,6 +22,27 @@ type Request struct {
 
 	// ID identifies retries of one request, so that it is charged once.
 	ID string `json:"id,omitempty"`
+
+	// Slot is the Slot of the [Decision] about the request, to renew or release its slots. JSON omits an empty Slot.
+	Slot string `json:"slot,omitempty"`
+}
+
+// Held is the response of POST /v1/slots/renew.
+type Held struct {
+	// Held reports whether the request still holds all of its slots.
+	Held bool `json:"held"`
+
+	// Lease is the time after which the slots end, unless they are renewed again. JSON omits 0.
+	Lease Seconds `json:"lease,omitempty"`
+}
+
+// Append appends h as JSON, like [Decision.Append].
+func (h *Held) Append(b []byte) []byte {
+	b = strconv.AppendBool(append(b, `{"held":`...), h.Held)
+	if h.Lease > 0 {
+		b = h.Lease.Append(append(b, `,"lease":`...))
+	}
+	return append(b, '}')
 }
 
 // A Batch is the body of several requests.
@@ -51,6 +74,11 @@ type Decision struct {
 	// Override is the ID of the override that blocked or allowed the request. JSON omits it if there is none.
 	Override string `json:"override,omitempty"`
 
+	// Slot identifies the slots of concurrency limits that an allowed request holds, and Lease is the time after which they end
+	// unless they are renewed. Release them when the request ends: see [Request]. JSON omits both without slots.
+	Slot  string  `json:"slot,omitempty"`
+	Lease Seconds `json:"lease,omitempty"`
+
 	// Limits are the limits of the request in policy order.
 	Limits []Limit `json:"limits"`
 
@@ -74,12 +102,32 @@ type Limit struct {
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"` // until the bucket is full if no request takes more
 
+	// Penalty is the running penalty of the key, or nil. JSON omits nil.
+	Penalty *Penalty `json:"penalty,omitempty"`
+
+	// StoreFull is the effect of a full store in memory on the bucket: shared, opened or closed. JSON omits an empty one.
+	StoreFull string `json:"store_full,omitempty"`
+
 	// Override is the ID of the override that replaced the rule's limit. JSON omits it if there is none.
 	Override string `json:"override,omitempty"`
 
 	// Stage is the highest threshold of staged_actions that the bucket reached, such as "80%". JSON omits it if
 	// there is none.
 	Stage string `json:"stage,omitempty"`
+}
+
+// A Penalty is a running penalty: all requests are denied until it ends.
+type Penalty struct {
+	Left  Seconds `json:"left"`  // the time until it ends
+	Level int64   `json:"level"` // from 1: the number of penalties since the key last started over
+}
+
+// PenaltyOf returns a penalty, or nil if left is 0.
+func PenaltyOf(left time.Duration, level int64) *Penalty {
+	if left == 0 {
+		return nil
+	}
+	return &Penalty{Seconds(left), level}
 }
 
 // Decisions is the response to a batch: a [Decision] or a [Problem] for each request.
@@ -99,6 +147,10 @@ func (d *Decision) Append(b []byte) []byte {
 	b = strconv.AppendBool(append(b, `,"degraded":`...), d.Degraded)
 	b = appendGiven(b, `,"failure":`, d.Failure)
 	b = appendGiven(b, `,"override":`, d.Override)
+	b = appendGiven(b, `,"slot":`, d.Slot)
+	if d.Lease > 0 {
+		b = d.Lease.Append(append(b, `,"lease":`...))
+	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Limits {
 		l := &d.Limits[i]
@@ -113,6 +165,11 @@ func (d *Decision) Append(b []byte) []byte {
 		}
 		b = l.RetryAfter.Append(append(b, `,"retry_after":`...))
 		b = l.FullAfter.Append(append(b, `,"full_after":`...))
+		if p := l.Penalty; p != nil {
+			b = p.Left.Append(append(b, `,"penalty":{"left":`...))
+			b = append(strconv.AppendInt(append(b, `,"level":`...), p.Level, 10), '}')
+		}
+		b = appendGiven(b, `,"store_full":`, l.StoreFull)
 		b = appendGiven(b, `,"override":`, l.Override)
 		b = append(appendGiven(b, `,"stage":`, l.Stage), '}')
 	}

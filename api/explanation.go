@@ -12,6 +12,10 @@ type Explanation struct {
 	// PolicyVersion is the bundle_version of the policy, or 0.
 	PolicyVersion int64 `json:"policy_version"`
 
+	// PriceVersion and PriceDate describe the prices of the policy. JSON omits empty ones.
+	PriceVersion string `json:"price_version,omitempty"`
+	PriceDate    string `json:"price_date,omitempty"`
+
 	// Why explains the decision in a sentence.
 	Why string `json:"why"`
 
@@ -91,6 +95,9 @@ type ExplainedLimit struct {
 	RetryAfter Seconds    `json:"retry_after"`
 	PassesAt   *time.Time `json:"passes_at"`  // as in the Explanation
 	FullAfter  Seconds    `json:"full_after"` // time until the bucket is full after the request
+
+	// Penalty is the running penalty of the key, or nil. JSON omits nil.
+	Penalty *Penalty `json:"penalty,omitempty"`
 
 	// Stage is the threshold of staged_actions that the request reaches, such as "80%". Delay is its delay. JSON
 	// omits them if there is none.

@@ -24,9 +24,9 @@ type PlayLane struct {
 	Name      string `json:"name,omitempty"` // display name and rule name
 	Algorithm string `json:"algorithm"`      // as in a policy file
 
-	// Tokens per Per: the rate, or the tokens of a window.
+	// Tokens per Per: the rate, or the tokens of a window. Concurrency: how many requests may run at once.
 	Tokens json.Number `json:"tokens"`
-	Per    string      `json:"per"`
+	Per    string      `json:"per"` // time of Tokens. Concurrency: how long each request runs
 
 	Capacity json.Number `json:"capacity,omitempty"` // bucket size; required for a token bucket
 	Refill   string      `json:"refill,omitempty"`   // token bucket: continuous or interval

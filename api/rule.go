@@ -44,7 +44,7 @@ type Rule struct {
 	Mode         string         `json:"mode"`
 	Fallback     bool           `json:"fallback"`
 	LimitKeys    []string       `json:"limit_keys"`
-	Match        []RuleClause   `json:"match"`
+	Match        [][]RuleClause `json:"match"` // alternatives; empty for all requests
 	OnMissing    string         `json:"on_missing"`
 	OnStoreError string         `json:"on_store_error"`
 	Deadline     Seconds        `json:"deadline"`

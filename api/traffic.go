@@ -145,4 +145,5 @@ type Features struct {
 	Top        bool `json:"top"`
 	Overrides  bool `json:"overrides"`
 	Violations bool `json:"violations"`
+	AI         bool `json:"ai"` // the policy limits language models
 }

@@ -28,6 +28,9 @@ const (
 // A Decision is the server's response to a take or a peek.
 type Decision = api.Decision
 
+// Held is the server's response to a renewal.
+type Held = api.Held
+
 // A Client sends requests to one server. It is safe for concurrent use and needs no Close.
 type Client struct {
 	base  *url.URL
@@ -78,6 +81,19 @@ func (c *Client) Refund(ctx context.Context, req Request) error {
 // and maximum wait.
 func (c *Client) Reset(ctx context.Context, req Request) error {
 	return c.post(ctx, "reset", req, new(struct{}))
+}
+
+// RenewSlots starts the leases of the slots of a request again. req is the request of a take, with its [Request.Slot]. If a slot
+// has ended, another request may hold it: Held is then false.
+func (c *Client) RenewSlots(ctx context.Context, req Request) (held Held, err error) {
+	err = c.post(ctx, "slots/renew", req, &held)
+	return held, err
+}
+
+// ReleaseSlots frees the slots of a request when it ends. req is as in RenewSlots. It can be called again after any error: a
+// slot is released at most once.
+func (c *Client) ReleaseSlots(ctx context.Context, req Request) error {
+	return c.post(ctx, "slots/release", req, new(struct{}))
 }
 
 func (c *Client) decide(ctx context.Context, op string, req Request) (Decision, error) {

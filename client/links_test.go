@@ -23,7 +23,7 @@ func TestClient_LinksNoEngine(t *testing.T) {
 		}
 	}
 	slices.Sort(ours)
-	if want := []string{"api", "bucket", "client", "store"}; !slices.Equal(ours, want) {
+	if want := []string{"api", "bucket", "client", "internal/almanac", "store"}; !slices.Equal(ours, want) {
 		t.Errorf("client links %q, want %q", ours, want)
 	}
 }

@@ -27,6 +27,9 @@ type Request struct {
 	// ID, if not empty, identifies retries of one request. A take with an ID may be retried and is charged once.
 	// It is at most 128 bytes of printable ASCII. The server remembers it for two minutes.
 	ID string
+
+	// Slot is the [Decision.Slot] of the take, for [Client.RenewSlots] and [Client.ReleaseSlots].
+	Slot string
 }
 
 // MarshalJSON implements [encoding/json.Marshaler] in the form of the HTTP API. Negative amounts and waits are
@@ -39,7 +42,7 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire := api.Request{Attributes: r.Attributes, Cost: cost, ID: r.ID}
+	wire := api.Request{Attributes: r.Attributes, Cost: cost, ID: r.ID, Slot: r.Slot}
 	if wire.Attributes == nil {
 		wire.Attributes = map[string]string{}
 	}

@@ -58,11 +58,15 @@ func (a *Authorization) respond(answer *forwardauth.Answer, original *http.Reque
 	d := &answer.Decision
 	switch {
 	case answer.Err != nil:
-		return w.denial(a.cache.metadata("", mete.ReasonStoreError, true))
+		return w.denial(statusDenied, a.cache.metadata("", mete.ReasonStoreError, true))
 	case answer.Ambiguity != "":
-		return w.denial(a.cache.metadata(d.Rule, reasonAmbiguous, d.Degraded))
+		return w.denial(statusDenied, a.cache.metadata(d.Rule, reasonAmbiguous, d.Degraded))
 	case !d.Allowed:
-		return w.denial(a.cache.metadata(d.Rule, d.Reason, d.Degraded))
+		code := statusDenied
+		if ratelimitfields.Status(d) == http.StatusTooManyRequests { // regardless of the status that the policy sets
+			code = statusExhausted
+		}
+		return w.denial(code, a.cache.metadata(d.Rule, d.Reason, d.Degraded))
 	}
 	return &authv3.CheckResponse{
 		Status:          statusOK,
@@ -76,7 +80,7 @@ func (a *Authorization) reject(p *api.Problem) *authv3.CheckResponse {
 	w := recorders.Get().(*recorder)
 	defer w.release()
 	ratelimitfields.Write(w, &http.Request{}, p)
-	return w.denial(a.cache.metadata("", reasonInvalidTarget, false))
+	return w.denial(statusDenied, a.cache.metadata("", reasonInvalidTarget, false))
 }
 
 // The shared statuses. Envoy allows a request with the status OK and denies it with any other. A response must not
@@ -87,11 +91,11 @@ var (
 	statusDenied    = &rpcstatus.Status{Code: int32(codes.PermissionDenied)}
 )
 
-// denial sets the HTTP status explicitly, because Envoy's default is 403.
-func (r *recorder) denial(metadata *structpb.Struct) *authv3.CheckResponse {
-	code := statusDenied
-	if r.status == http.StatusTooManyRequests {
-		code = statusExhausted
+// denial sets the HTTP status explicitly, because Envoy's default is 403. Envoy rejects a response with a status that it
+// does not know, so the client gets 429 instead.
+func (r *recorder) denial(code *rpcstatus.Status, metadata *structpb.Struct) *authv3.CheckResponse {
+	if _, known := typev3.StatusCode_name[int32(r.status)]; !known {
+		r.status = http.StatusTooManyRequests
 	}
 	return &authv3.CheckResponse{
 		Status: code,

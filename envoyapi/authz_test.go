@@ -4,6 +4,7 @@ package envoyapi_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -204,6 +205,25 @@ func TestCheck_Fields(t *testing.T) {
 			if name := option.GetHeader().GetKey(); name != strings.ToLower(name) || option.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD {
 				t.Errorf("got the field %v, want lower case, and that it replaces others", option)
 			}
+		}
+	}
+}
+
+// The policy defines the response to a denied request. The status of gRPC stays, and Envoy gets only statuses that it
+// knows.
+func TestCheck_Denial(t *testing.T) {
+	for status, want := range map[int]int{403: 403, 503: 503, 451: 429} {
+		a := newAuthz(t, newAuthzLimiter(t, nil, fmt.Sprintf(`{"name": "r", "limit_keys": [], "rate": "1/1h", "denial": {"status": %d, "body": "<{{rule}}>"}}`, status)), envoyapi.AuthorizationConfig{})
+		var answer *authv3.CheckResponse
+		for range 2 {
+			var err error
+			if answer, err = a.Check(t.Context(), call{"GET", "/", "a.example", nil}.check("203.0.113.9", true)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		denied := answer.GetDeniedResponse()
+		if int(denied.GetStatus().GetCode()) != want || denied.GetBody() != "<r>" || codes.Code(answer.GetStatus().GetCode()) != codes.ResourceExhausted {
+			t.Errorf("status %d: got %v, want %d", status, answer, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/store"
 )
 
 func statusCode(d *mete.Decision) codes.Code {
@@ -57,12 +58,18 @@ func message(d *mete.Decision, wait time.Duration) string {
 	if d.Reason == mete.ReasonBlocked {
 		return "calls from this client are blocked: retry in " + wait.String()
 	}
+	if rule := d.RefusingRule(); rule != nil {
+		return fmt.Sprintf("call has more tokens than rule %q allows for one request", rule.Name)
+	}
 	name := d.Rule
 	if decider := d.Decider(); decider != nil {
 		name = decider.Limit.Name
 	}
 	if wait == bucket.Never {
 		return fmt.Sprintf("call costs more than limit %q can ever allow", name)
+	}
+	if d.Reason == store.ReasonFull {
+		return fmt.Sprintf("limit %q has no memory for new clients: retry in %v", name, wait)
 	}
 	return fmt.Sprintf("limit %q is exceeded: retry in %v", name, wait)
 }

@@ -51,6 +51,14 @@
 // except the first, which the call has paid for. A denied message is lost and ends the stream: RecvMsg then
 // always returns the error that the handler should return.
 //
+// # Charge by the response
+//
+// Limits with charge_on, or with a cost in the response, are settled before the status of a call is sent. The outcome is
+// the status code of the handler, or INTERNAL if it panics. Costs come from the header or trailer metadata. Sizes are
+// those of the messages in protobuf; other messages keep the cost that was charged on arrival. If the client cancels, or
+// its deadline passes, before anything was sent, the charge stays. So do the charges of [Config.PerMessage]. In the
+// handler of such a call, grpc.SetSendCompressor and grpc.ClientSupportedCompressors return an error.
+//
 // # Clients
 //
 // A [ClientInterceptor] waits for its own limiter before it sends a call, and obeys the limits of servers: see

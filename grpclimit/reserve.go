@@ -13,12 +13,12 @@ import (
 
 // reserve takes from limiter and the method limits together. A call waits up to maxWait, but not beyond its
 // deadline.
-func reserve(ctx context.Context, limiter *mete.Limiter, methods *methodTable, attrs policy.Attributes, maxWait time.Duration) (*mete.Reservation, error) {
+func reserve(ctx context.Context, limiter *mete.Limiter, methods *methodTable, attrs policy.Attributes, maxWait time.Duration, slot bucket.SlotID) (*mete.Reservation, error) {
 	charges, entries, missing := methods.charges(attrs)
 	if missing != nil {
 		return &mete.Reservation{Decision: missingAttribute(missing)}, nil
 	}
-	r, err := limiter.Reserve(ctx, mete.Request{Attributes: attrs, Charges: charges, MaxWait: capWait(ctx, maxWait)})
+	r, err := limiter.Reserve(ctx, mete.Request{Attributes: attrs, Charges: charges, MaxWait: capWait(ctx, maxWait), Slot: slot})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/internal/ratelimitfields"
@@ -58,14 +59,17 @@ func (in *Interceptor) Unary() grpc.UnaryServerInterceptor {
 		if in.isExempt(ctx, info.FullMethod) {
 			return handler(ctx, req)
 		}
-		said, err := in.admit(ctx, info.FullMethod)
+		said, admitted, err := in.admit(ctx, info.FullMethod)
 		if len(said) > 0 {
 			_ = grpc.SetTrailer(ctx, said) // fails only without a transport
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case admitted == nil:
+			return handler(ctx, req)
 		}
-		return handler(ctx, req)
+		return admitted.runUnary(ctx, req, handler)
 	}
 }
 
@@ -75,7 +79,7 @@ func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
 		if in.isExempt(ss.Context(), info.FullMethod) {
 			return handler(srv, ss)
 		}
-		said, err := in.admit(ss.Context(), info.FullMethod)
+		said, admitted, err := in.admit(ss.Context(), info.FullMethod)
 		if err != nil || !in.config.PerMessage || !info.IsClientStream {
 			if len(said) > 0 {
 				ss.SetTrailer(said)
@@ -83,36 +87,64 @@ func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
 			if err != nil {
 				return err
 			}
-			return handler(srv, ss)
+			return admitted.runStream(ss, func(ss grpc.ServerStream) error { return handler(srv, ss) })
 		}
-		s := &serverStream{ServerStream: ss, in: in, method: info.FullMethod, trailers: said}
-		defer s.sendTrailers()
-		return handler(srv, s)
+		return admitted.runStream(ss, func(ss grpc.ServerStream) error {
+			s := &serverStream{ServerStream: ss, in: in, method: info.FullMethod, trailers: said, slot: admitted.slot()}
+			defer s.sendTrailers()
+			return handler(srv, s)
+		})
 	}
 }
 
-// admit decides a call or a message and waits for its turn. It returns the trailers and the error of a denial.
-func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, error) {
+// admit decides a call and waits for its turn. It returns the trailers and the error of a denial. The call is nil unless it
+// awaits its response or holds slots.
+func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, *call, error) {
 	attrs := &incoming{ctx: ctx, method: method, server: in}
-	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)
+	r, said, err := in.decide(ctx, method, attrs, bucket.SlotID{})
+	if err != nil {
+		return said, nil, err
+	}
+	admitted := newCall(r)
+	if attrs.disputed != "" {
+		err := status.Errorf(codes.InvalidArgument, "duplicate %q, which a rate limit reads: send it once", attrs.disputed)
+		admitted.end(ctx, err, false)
+		return said, nil, err
+	}
+	return said, admitted, nil
+}
+
+// admitMessage decides a further message of a stream that holds the slots with this ID. A message keeps its charge.
+func (in *Interceptor) admitMessage(ctx context.Context, method string, slot bucket.SlotID) (metadata.MD, error) {
+	attrs := &incoming{ctx: ctx, method: method, server: in}
+	r, said, err := in.decide(ctx, method, attrs, slot)
+	if err == nil && slot == (bucket.SlotID{}) {
+		r.Slots.ReleaseSoon(ctx) // of a limit that the policy got later
+	}
+	if err == nil && attrs.disputed != "" {
+		err = status.Errorf(codes.InvalidArgument, "duplicate %q, which a rate limit reads: send it once", attrs.disputed)
+	}
+	return said, err
+}
+
+// decide decides a call or a message and waits for its turn. It returns the trailers and the error of a denial.
+func (in *Interceptor) decide(ctx context.Context, method string, attrs *incoming, slot bucket.SlotID) (*mete.Reservation, metadata.MD, error) {
+	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait, slot)
 	if err != nil {
 		if ctx.Err() == nil { // too many limits apply, or an attribute is invalid
 			in.report(ctx, &mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err})
 		}
-		return nil, undecidedError(ctx, err)
+		return nil, nil, undecidedError(ctx, err)
 	}
 	if err := queuewait.Await(ctx, r, in.config.MaxDelay); err != nil {
-		return nil, status.FromContextError(ctx.Err()).Err()
+		return nil, nil, status.FromContextError(ctx.Err()).Err()
 	}
 	in.report(ctx, &r.Decision)
 	said := in.trailers(&r.Decision)
 	if !r.Allowed {
-		return said, in.deny(ctx, method, &r.Decision)
+		return r, said, in.deny(ctx, method, &r.Decision)
 	}
-	if attrs.disputed != "" {
-		return said, status.Errorf(codes.InvalidArgument, "duplicate %q, which a rate limit reads: send it once", attrs.disputed)
-	}
-	return said, nil
+	return r, said, nil
 }
 
 func (in *Interceptor) isExempt(ctx context.Context, method string) bool {

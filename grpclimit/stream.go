@@ -7,12 +7,15 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/metehq/mete/bucket"
 )
 
 type serverStream struct {
 	grpc.ServerStream
 	in     *Interceptor
 	method string
+	slot   bucket.SlotID // of the call; zero if it holds no slots
 
 	received bool  // the first message, which the call has paid for
 	denied   error // the error that ended the stream
@@ -33,7 +36,7 @@ func (s *serverStream) RecvMsg(m any) error {
 		s.received = true
 		return nil
 	}
-	said, err := s.in.admit(s.Context(), s.method)
+	said, err := s.in.admitMessage(s.Context(), s.method, s.slot)
 	s.keepTrailers(said)
 	s.denied = err
 	return err

@@ -164,7 +164,7 @@ func (b *breaker) answeredRecently(now int64) bool {
 // that still serves others.
 func (c *call) isIgnored(err error) bool {
 	switch {
-	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, store.ErrOverloaded), errors.Is(err, store.ErrTransaction):
+	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, store.ErrOverloaded), errors.Is(err, store.ErrTransaction), isHoldRefusal(err):
 		return true
 	case c.ctx.Err() == nil:
 		return false

@@ -151,10 +151,17 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		a.ready = a.pingStore
 	}
 	a.endpoints = map[string]endpoint{
-		"/v1/take": {method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.take, "status")},
-		"/v1/peek": {method: http.MethodPost, role: RoleRead, serve: a.serveRequests(a.peek, "status")},
-		"/livez":   {method: http.MethodGet, role: RoleNone, serve: a.livez},
-		"/readyz":  {method: http.MethodGet, role: RoleNone, serve: a.readyz},
+		"/v1/take":    {method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.take, "status")},
+		"/v1/peek":    {method: http.MethodPost, role: RoleRead, serve: a.serveRequests(a.peek, "status")},
+		"/v1/hold":    {method: http.MethodPost, role: RoleOperate, serve: a.hold},
+		"/v1/settle":  {method: http.MethodPost, role: RoleOperate, serve: a.settle},
+		"/v1/release": {method: http.MethodPost, role: RoleOperate, serve: a.release},
+		"/v1/renew":   {method: http.MethodPost, role: RoleOperate, serve: a.renew},
+		"/livez":      {method: http.MethodGet, role: RoleNone, serve: a.livez},
+		"/readyz":     {method: http.MethodGet, role: RoleNone, serve: a.readyz},
+
+		slotsPath + "/renew":   {method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.renewSlots)},
+		slotsPath + "/release": {method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.releaseSlots)},
 
 		"/openapi.json": {method: http.MethodGet, role: RoleNone, serve: a.serveOpenAPI},
 	}
@@ -260,6 +267,8 @@ func notFoundDetail(path string) string {
 		return "admin activity is shown only at the admin address, if the server has an audit log"
 	case topPath:
 		return "top keys are shown only at the admin address, if the server counts them"
+	case aiPath:
+		return "language models are shown only at the admin address, if the server counts their tokens"
 	case trafficPath, streamPath:
 		return "traffic is shown only at the admin address, if the server monitors it"
 	case overridesPath:

@@ -58,6 +58,9 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request, action *audit.
 	if err != nil {
 		return bucketProblem(err, "the store did not respond, and the bucket may or may not be full; resetting it again is safe")
 	}
+	if a.live.AI != nil {
+		a.live.AI.Forget(q.key)
+	}
 	action.RecordChange(overrides.EntryReset, before.Missing())
 	return serveJSON(w, api.BucketReset{
 		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(maxTokens(&before.Status))},
@@ -133,8 +136,11 @@ func bucketOf(b *mete.BucketState) api.Bucket {
 		Capacity: api.Amount(maxTokens(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Debt()),
 		Rate: api.Rate{Tokens: api.Amount(rate.Tokens), Per: api.Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: api.Seconds(b.Limit.Bucket.Start()),
 		MaxReserved: api.Amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
-		Cost: api.Amount(b.Cost), RetryAfter: api.Seconds(b.RetryAfter), FullAfter: api.Seconds(b.FullAfter()),
+		Cost: api.Amount(b.Cost), RetryAfter: api.Seconds(b.RetryAfter), FullAfter: api.Seconds(b.FullAfter()), Penalty: api.PenaltyOf(b.Penalty()),
 		Override: overrideOf(b.Limit.Override), BlockedBy: overrideOf(b.Block), AllowedBy: overrideOf(b.Allow),
+	}
+	for _, s := range b.Slots {
+		x.Slots = append(x.Slots, api.Slot{ID: s.ID.String(), Left: api.Seconds(time.Duration(s.End-b.SlotsAt) * time.Microsecond)})
 	}
 	if l.Queued() {
 		x.Queue, x.MaxReserved = x.MaxReserved, x.Queue

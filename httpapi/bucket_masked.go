@@ -11,12 +11,15 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// Unmask returns the key for a mask that /v1/top shows to callers without the right to see keys. It finds only
+// Unmask returns the key for a mask that /v1/top and /v1/ai show to callers without the right to see keys. It finds only
 // keys that are still in those lists, and does not block. Do not reveal the key to those callers.
 func (a *API) Unmask(_ context.Context, masked string) (key string, ok bool) {
 	limit, _, ok := policy.Key(masked).CutMask()
-	if !ok || a.top.Tracker == nil {
+	if !ok {
 		return "", false
+	}
+	if key, ok := a.unmaskAI(masked); ok || a.top.Tracker == nil {
+		return key, ok
 	}
 	now := a.top.Now()
 	for _, rule := range a.rulesWithLimit(limit) {
@@ -44,11 +47,18 @@ func (a *API) rulesWithLimit(limit string) (names []string) {
 	return names
 }
 
+// shownSlotDigits is the number of digits of a slot's ID that all callers may see. They suffice to tell slots apart, but not to
+// release one.
+const shownSlotDigits = 8
+
 // maskBucket removes from x the values that the role read may not see. It masks the key only for a caller that
 // used a mask. A caller that used the key must not learn its mask, because masks must not identify keys.
 func (a *API) maskBucket(x *api.Bucket, key bool) {
 	for _, o := range []*api.Override{x.Override, x.BlockedBy, x.AllowedBy} {
 		maskOverride(o)
+	}
+	for i := range x.Slots {
+		x.Slots[i].ID = x.Slots[i].ID[:shownSlotDigits]
 	}
 	if !key {
 		return

@@ -18,6 +18,9 @@ func decisionOf(d *mete.Decision, limits []api.Limit) api.Decision {
 		Allowed: d.Allowed, Rule: d.Rule, Reason: d.Reason, RetryAfter: api.Seconds(d.RetryAfter), Wait: api.Seconds(d.Wait), Degraded: d.Degraded,
 		Override: overrideID(d.Override),
 	}
+	if d.Slots != nil {
+		x.Slot, x.Lease = d.Slots.ID().String(), api.Seconds(d.Slots.Lease())
+	}
 	if d.Degraded {
 		x.Failure = string(d.Failure)
 	}
@@ -25,7 +28,7 @@ func decisionOf(d *mete.Decision, limits []api.Limit) api.Decision {
 		s := &d.Limits()[i]
 		l := api.Limit{
 			Rule: s.Rule.Name, Limit: s.Limit.Name, Remaining: s.Room().Whole(), Owed: api.Amount(max(s.Debt(), 0)),
-			RetryAfter: api.Seconds(s.RetryAfter), FullAfter: api.Seconds(s.FullAfter()), Override: overrideID(s.Limit.Override),
+			RetryAfter: api.Seconds(s.RetryAfter), FullAfter: api.Seconds(s.FullAfter()), Penalty: api.PenaltyOf(s.Penalty()), StoreFull: s.Spill.String(), Override: overrideID(s.Limit.Override),
 		}
 		if len(s.Limit.Stages) > 0 {
 			if stage := s.Stage(); stage != nil {

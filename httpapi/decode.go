@@ -36,7 +36,7 @@ func (d *decoder) release() {
 
 // The members of a request.
 var (
-	requestMembers = []string{"attributes", "cost", "max_wait", "id"}
+	requestMembers = []string{"attributes", "cost", "max_wait", "id", "slot"}
 	bodyMembers    = append([]string{"requests"}, requestMembers...)
 )
 
@@ -100,6 +100,12 @@ func (d *decoder) member(name string, req *mete.Request) {
 		} else if wait > d.maxWait {
 			d.fail(fmt.Sprintf("%q is more than %v, the longest wait that this server accepts; send a shorter one", clip(text), prose.Duration(d.maxWait)))
 		}
+	case "slot":
+		const hint = "send the slot of the response to the take"
+		id, err := bucket.ParseSlotID(d.wantString("the slot is not a string; " + hint))
+		if req.Slot = id; err != nil {
+			d.fail("the slot is not 32 hexadecimal digits; " + hint)
+		}
 	case "id":
 		const hint = "; write up to 128 printable ASCII characters in a string, or leave it out"
 		req.ID = d.wantString("the id is not a string" + hint)
@@ -114,7 +120,8 @@ func (d *decoder) member(name string, req *mete.Request) {
 	}
 }
 
-// amount reads a positive amount. Errors start with name and end with hint. zero is the error text for 0.
+// amount reads an amount. Errors start with name and end with hint. zero is the error text for 0, or empty if
+// 0 is valid.
 func (d *decoder) amount(name, hint, zero string) bucket.Tokens {
 	const longest = 64 // bytes, more than any amount that can be represented has
 	hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25" + hint
@@ -131,7 +138,7 @@ func (d *decoder) amount(name, hint, zero string) bucket.Tokens {
 		t, err := bucket.ParseTokens(text)
 		if err != nil {
 			d.fail(strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": ") + hint)
-		} else if t == 0 {
+		} else if t == 0 && zero != "" {
 			d.fail(zero)
 		}
 		return t

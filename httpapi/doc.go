@@ -4,6 +4,10 @@
 //
 //	POST /v1/take       spend the request's tokens, or be denied
 //	POST /v1/peek       same answer, but spend nothing
+//	POST /v1/hold       take an estimate, and settle it later by its ID
+//	POST /v1/settle     replace the estimate of a hold by the actual cost
+//	POST /v1/release    settle a hold with 0
+//	POST /v1/renew      make a hold expire later
 //	POST /v1/refund     return the request's tokens (admin)
 //	POST /v1/reset      refill every bucket of the request (admin)
 //	POST /v1/explain    explain a decision (admin)

@@ -52,6 +52,9 @@ func ExplanationOf(e *mete.Explanation) api.Explanation {
 	}
 	if e.Policy != nil {
 		x.PolicyVersion = e.Policy.Version()
+		if p := e.Policy.Prices(); p != nil {
+			x.PriceVersion, x.PriceDate = p.Version(), p.Date()
+		}
 	}
 	for i := range e.Rules {
 		x.Rules = append(x.Rules, explainRule(e, &e.Rules[i]))
@@ -112,6 +115,7 @@ func explainLimit(e *mete.Explanation, a *mete.Account) api.ExplainedLimit {
 		return x
 	}
 	x.Allowed, x.RetryAfter, x.FullAfter = a.Allowed, api.Seconds(a.RetryAfter), api.Seconds(a.FullAfter())
+	x.Penalty = api.PenaltyOf(a.Penalty())
 	x.Before, x.After = levelOf(&a.Before), levelOf(&a.Snapshot)
 	x.PassesAt = timeAfter(e.At, a.RetryAfter)
 	if stage := a.Stage(); stage != nil && e.Decision.Allowed {

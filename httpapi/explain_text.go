@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 func describeDecision(e *mete.Explanation) string {
@@ -21,6 +22,8 @@ func describeDecision(e *mete.Explanation) string {
 		return "allowed: " + describeOverride(d.Override)
 	case d.Override != nil:
 		return "denied: " + describeOverride(d.Override)
+	case d.RefusingRule() != nil && d.Reason != mete.ReasonMissingAttribute:
+		return fmt.Sprintf("denied by rule %s: the request has more tokens than the rule admits for one request (%s)", d.Rule, d.Reason)
 	case d.Reason == mete.ReasonMissingAttribute:
 		return fmt.Sprintf("denied by rule %s: %s, and the rule has on_missing: deny", d.Rule, missingAttribute(e))
 	case d.Reason == mete.ReasonStoreError:
@@ -31,6 +34,10 @@ func describeDecision(e *mete.Explanation) string {
 		return "allowed: all matching rules are in shadow mode"
 	case decider == nil:
 		return "allowed: no limit applies"
+	case d.Reason == store.ReasonFull:
+		return fmt.Sprintf("denied%s: the store is full, and the rule denies new keys (on_full: closed)", limitPhrase(decider))
+	case d.Allowed && decider.Spill == bucket.SpillOpened:
+		return fmt.Sprintf("allowed: the store is full, and the rule lets new keys through (on_full: open)%s", limitPhrase(decider))
 	case d.Allowed:
 		return fmt.Sprintf("allowed: %v of %v tokens left%s", decider.Room(), maxTokens(decider), limitPhrase(decider))
 	case decider.Cost > maxTokens(decider):
@@ -75,7 +82,11 @@ func describeRule(e *mete.Explanation, r *mete.RuleResult) string {
 	case policy.OutcomeApplies:
 		return describeApplied(e, r)
 	case policy.OutcomeUnmatched:
-		return fmt.Sprintf("%s, and the rule wants %s", describeAttribute(r), r.Wants)
+		text := fmt.Sprintf("%s, and the rule wants %s", describeAttribute(r), r.Wants)
+		if r.Alternatives > 1 {
+			text += fmt.Sprintf(" in the closest of its %d alternatives", r.Alternatives)
+		}
+		return text
 	case policy.OutcomeLacking:
 		return describeAttribute(r) + ", which is part of the bucket's key"
 	case policy.OutcomeDenying:
@@ -94,6 +105,8 @@ func describeRule(e *mete.Explanation, r *mete.RuleResult) string {
 		return fmt.Sprintf("skipped: rule %s of the same group applied", r.By.Name)
 	case policy.OutcomeUnneeded:
 		return fmt.Sprintf("skipped: rule %s applied, and this is the fallback_limit", r.By.Name)
+	case policy.OutcomeInactive:
+		return "not active now, only " + r.Wants
 	}
 	return "off"
 }
@@ -129,6 +142,10 @@ func describeApplied(e *mete.Explanation, r *mete.RuleResult) string {
 	if e.Decision.Degraded && len(r.Accounts) > 0 && r.Accounts[0].Asked {
 		text += "; the store does not answer, so a local bucket decides (on_store_error: local)"
 	}
+	for i := range r.Accounts {
+		text += describePenalty(e.At, &r.Accounts[i])
+		text += describeSpill(&r.Accounts[i])
+	}
 	if r.Override != nil {
 		text += "; it has another limit: " + describeOverride(r.Override)
 	}
@@ -139,6 +156,29 @@ func describeApplied(e *mete.Explanation, r *mete.RuleResult) string {
 		text += fmt.Sprintf("; it is enforced for %v of the keys, including this one", r.Rule.Mode)
 	}
 	return text
+}
+
+// describePenalty describes a running penalty, or returns an empty text.
+func describePenalty(at bucket.Instant, a *mete.Account) string {
+	left, level := a.Penalty()
+	if !a.Asked || left == 0 {
+		return ""
+	}
+	until := at.Add(left).Time().Format("2006-01-02 15:04:05 UTC")
+	return fmt.Sprintf("; %s is under a penalty until %s, level %d", a.Limit.Name, until, level)
+}
+
+// describeSpill describes the effect of a full store on a limit, or returns an empty text.
+func describeSpill(a *mete.Account) string {
+	switch a.Spill {
+	case bucket.SpillShared:
+		return "; the store is full, so new keys share one bucket (on_full: share)"
+	case bucket.SpillOpened:
+		return "; the store is full, so new keys pass (on_full: open)"
+	case bucket.SpillClosed:
+		return "; the store is full, so new keys are denied (on_full: closed)"
+	}
+	return ""
 }
 
 func denies(r *mete.RuleResult) bool {

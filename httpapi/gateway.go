@@ -133,13 +133,12 @@ func (g *gateway) rejectMisuse(p *api.Problem) *api.Problem {
 	return p
 }
 
-// A forbiddenWriter replaces 400, 429 and 503 with 403 and writes the original status to a header. nginx's
-// auth_request passes 403 on but turns the others into 500.
+// A forbiddenWriter replaces error statuses with 403 and writes the original status to a header. nginx's auth_request
+// passes 401 and 403 on but turns the others into 500.
 type forbiddenWriter struct{ http.ResponseWriter }
 
 func (w forbiddenWriter) WriteHeader(status int) {
-	switch status {
-	case http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	if status >= http.StatusBadRequest && status != http.StatusUnauthorized && status != http.StatusForbidden {
 		w.Header()[statusField] = []string{strconv.Itoa(status)}
 		status = http.StatusForbidden
 	}

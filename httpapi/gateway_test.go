@@ -85,6 +85,28 @@ func TestDecision_Answers(t *testing.T) {
 	}
 }
 
+// Every profile gets the response that the policy defines. The profile nginx gets its status in a header.
+func TestDecision_Denial(t *testing.T) {
+	for profile, cheap := range cheapBy {
+		api, _ := newAPI(t, `{"name": "r", "limit_keys": ["ip:address"], "rate": "1/1h", "denial": {"status": 451, "body": "wait {{retry_after}} s"}}`, httpapi.Config{Gateway: httpapi.Gateway{
+			Profile: profile, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")}, DisableJitter: true,
+		}})
+		client := append([]string{"X-Forwarded-For: 198.51.100.7"}, cheap...)
+		ask(api, "GET", client...)
+		w := ask(api, "GET", client...)
+		wantStatus, wantField := 451, ""
+		if profile == httpapi.ProfileNGINX {
+			wantStatus, wantField = 403, "451"
+		}
+		if w.Code != wantStatus || w.Header().Get("X-RateLimit-Status") != wantField || w.Body.String() != "wait 3600 s" || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s: got %d %v %s, want %d", profile, w.Code, w.Header(), w.Body, wantStatus)
+		}
+		if w := ask(api, "HEAD", client...); w.Body.Len() > 0 || w.Code != wantStatus {
+			t.Errorf("%s HEAD: got %d %s, want no body", profile, w.Code, w.Body)
+		}
+	}
+}
+
 func TestDecision_ReadsOnlyItsProfile(t *testing.T) {
 	costly := func(headers []string) []string {
 		return append([]string{headers[0], strings.Replace(headers[1], "/cheap", "/costly", 1)}, headers[2:]...)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/aiusage"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/sse"
 	"github.com/metehq/mete/monitor"
@@ -25,6 +26,9 @@ type Live struct {
 
 	// Watches passes the decisions about a bucket to /v1/watch. If nil, /v1/watch shows only levels.
 	Watches *monitor.Watches
+
+	// AI enables /v1/ai, which otherwise returns 404.
+	AI *aiusage.Counts
 
 	// Violations enables /v1/violations, which otherwise returns 404.
 	Violations Violations
@@ -59,6 +63,9 @@ func (a *API) liveEndpoints() map[string]endpoint {
 	if a.live.Monitor != nil {
 		all[trafficPath] = readEndpoint(a.serveTraffic)
 		all[streamPath] = readEndpoint(a.serveTrafficStream)
+	}
+	if a.live.AI != nil {
+		all[aiPath] = readEndpoint(a.serveAI)
 	}
 	maps.Copy(all, map[string]endpoint{
 		"/v1/me":    readEndpoint(a.serveMe),
@@ -96,7 +103,7 @@ func (a *API) serveMe(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	me := api.Me{
 		Role: a.roleOf(r).String(), SeeKeys: a.canSeeKeys(r), SignIn: a.live.SignIn, Try: a.live.Try,
-		Features: api.Features{Top: a.top.Tracker != nil, Overrides: a.overrides != nil, Violations: a.live.Violations != nil},
+		Features: api.Features{Top: a.top.Tracker != nil, Overrides: a.overrides != nil, Violations: a.live.Violations != nil, AI: a.live.AI != nil && a.live.AI.Policy().InUse()},
 	}
 	for _, k := range policy.Actions() {
 		me.Actions = append(me.Actions, api.ActionKind{
@@ -107,9 +114,8 @@ func (a *API) serveMe(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	for _, k := range policy.Algorithms() {
 		me.Algorithms = append(me.Algorithms, api.AlgorithmKind(k))
-		me.Reasons = append(me.Reasons, k.Reason)
 	}
-	me.Reasons = append(me.Reasons, mete.ReasonMissingAttribute, mete.ReasonBlocked)
+	me.Reasons = append(policy.Reasons(), mete.ReasonMissingAttribute, mete.ReasonBlocked)
 	if a.live.Name != nil {
 		me.Name = a.live.Name(r)
 	}

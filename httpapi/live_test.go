@@ -25,9 +25,10 @@ func TestMe(t *testing.T) {
 	actions, _ := json.Marshal(policy.Actions())
 	algorithms, _ := json.Marshal(policy.Algorithms())
 	want := `{"name":"r","role":"read","see_keys":false,"sign_in":"ask Kim","version":"","started":"0001-01-01T00:00:00Z","instance":"one",` +
-		`"features":{"top":false,"overrides":false,"violations":false},"actions":` + string(actions) +
+		`"features":{"top":false,"overrides":false,"violations":false,"ai":false},"actions":` + string(actions) +
 		`,"algorithms":` + string(algorithms) + `,"reasons":["token_bucket_exceeded","fixed_window_exceeded","sliding_window_exceeded",` +
-		`"sliding_log_exceeded","leaky_bucket_exceeded","budget_exceeded","missing_attribute","blocked"]}`
+		`"sliding_log_exceeded","leaky_bucket_exceeded","budget_exceeded","tpm_exceeded","concurrency_exceeded","tpd_exceeded","prompt_tokens_exceeded",` +
+		`"max_tokens_per_request_exceeded","loop_detected","circuit_breaker_open","missing_attribute","blocked"]}`
 	if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/ai"
+	"github.com/metehq/mete/aiusage"
 	"github.com/metehq/mete/audit"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/monitor"
@@ -89,8 +91,12 @@ func everything(t *testing.T, role Role) *API {
 		t.Fatal(err)
 	}
 	t.Cleanup(mon.Close)
+	ratios, err := ai.NewRatios(1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	api, err := New(lim, Config{
-		Admin: true, Live: Live{Monitor: mon}, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
+		Admin: true, Live: Live{Monitor: mon, AI: aiusage.New(ratios)}, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
 		Audit:   record,
 		Role:    func(*http.Request) Role { return role },
 		Gateway: Gateway{Profile: ProfileNGINX, TrustedHops: 1},

@@ -18,7 +18,7 @@ type Role int
 const (
 	RoleNone      Role = iota
 	RoleRead           // peek, explain, list overrides
-	RoleOperate        // take, refund, reset, and change overrides for named clients
+	RoleOperate        // take, hold, settle, refund, reset, and change overrides for named clients
 	RoleConfigure      // change any override, reload the policy
 )
 

@@ -41,6 +41,9 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 		t.Expires = &at
 	}
 	for _, a := range m.Attributes() {
+		if a.IsCaptured() { // no request has it
+			continue
+		}
 		t.Attributes = append(t.Attributes, api.RuleAttribute{Name: a.String(), Secret: a.IsSecret()})
 	}
 	scopes, groups := map[int]int{}, map[int][2]int{} // positions in the tree
@@ -55,7 +58,7 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 		if !ok {
 			at = len(t.Scopes)
 			scopes[d.Scope] = at
-			t.Scopes = append(t.Scopes, api.RuleScope{ID: d.Policy, Selector: clausesOf(d, true, seesKeys), Groups: []api.RuleGroup{}})
+			t.Scopes = append(t.Scopes, api.RuleScope{ID: d.Policy, Selector: selectorOf(d, seesKeys), Groups: []api.RuleGroup{}})
 		}
 		scope := &t.Scopes[at]
 		place, ok := groups[d.Group]
@@ -78,7 +81,7 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 
 func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 	n := api.Rule{
-		Name: r.Name, Description: r.Description, Mode: r.Mode.String(), Fallback: d.Fallback, LimitKeys: []string{}, Match: clausesOf(d, false, seesKeys),
+		Name: r.Name, Description: r.Description, Mode: r.Mode.String(), Fallback: d.Fallback, LimitKeys: []string{}, Match: matchOf(d, seesKeys),
 		OnMissing: d.OnMissing, OnStoreError: storeErrors[r.OnStoreError], Deadline: api.Seconds(r.Deadline),
 		Headers: r.Headers.String(), Jitter: r.Jitter.String(), SlotBy: d.SlotBy, Facts: factsOf(nil, r.Facts()), Overrides: []api.RuleOverride{},
 	}

@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 		{"a tier", in(0, "rules", 0, "name"), `"paid"`},
 		{"the next tier", in(0, "rules", 1, "name"), `"free"`},
 		{"description", in(0, "rules", 0, "description"), `"who pays"`},
-		{"match", in(0, "rules", 0, "match"), `[{"attribute":"jwt:plan","wants":"\"team\" or \"pro\""}]`},
+		{"match", in(0, "rules", 0, "match"), `[[{"attribute":"jwt:plan","wants":"\"team\" or \"pro\""}]]`},
 		{"limit keys", in(0, "rules", 0, "limit_keys"), `["header:x-api-key"]`},
 		{"place", in(0, "rules", 1, "place"), `2`},
 		{"mode", in(0, "rules", 1, "mode"), `"25%"`},

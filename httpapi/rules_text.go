@@ -17,10 +17,29 @@ import (
 
 const hidden = "a value that your role does not show"
 
-// clausesOf returns the match clauses of the rule, or of its policy if selector is true.
-func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleClause {
+// selectorOf returns the clauses of the selector of the rule's policy. All alternatives begin with them.
+func selectorOf(d *policy.Description, seesKeys bool) []api.RuleClause {
+	return clausesOf(d.Match[0], true, seesKeys)
+}
+
+// matchOf returns the alternatives of the rule's match without the selector. It returns none if an alternative matches
+// all requests.
+func matchOf(d *policy.Description, seesKeys bool) [][]api.RuleClause {
+	match := [][]api.RuleClause{}
+	for _, list := range d.Match {
+		clauses := clausesOf(list, false, seesKeys)
+		if len(clauses) == 0 {
+			return [][]api.RuleClause{}
+		}
+		match = append(match, clauses)
+	}
+	return match
+}
+
+// clausesOf returns the clauses that are, or are not, from the selector.
+func clausesOf(list []policy.Clause, selector bool, seesKeys bool) []api.RuleClause {
 	clauses := []api.RuleClause{}
-	for _, c := range d.Match {
+	for _, c := range list {
 		if c.Selector != selector {
 			continue
 		}
@@ -34,7 +53,7 @@ func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleCl
 }
 
 func exampleOf(m *policy.Matcher, i int, d *policy.Description, seesKeys bool) map[string]string {
-	if !seesKeys && slices.ContainsFunc(d.Match, func(c policy.Clause) bool { return c.Attribute.IsSecret() }) {
+	if !seesKeys && slices.ContainsFunc(slices.Concat(d.Match...), func(c policy.Clause) bool { return c.Attribute.IsSecret() }) {
 		return nil
 	}
 	example, _ := m.Sample(i)
@@ -75,19 +94,30 @@ func describeMatch(o *policy.Override, seesKeys bool) string {
 		limit, _, _ := strings.Cut(key, ":")
 		return limit + ":…"
 	}
-	var clauses map[string]json.RawMessage
-	if len(o.Match) == 0 || json.Unmarshal(o.Match, &clauses) != nil || len(clauses) == 0 {
-		return "all requests"
-	}
-	parts := make([]string, 0, len(clauses))
-	for _, name := range slices.Sorted(maps.Keys(clauses)) {
-		value := string(clauses[name])
-		if !seesKeys && name != "method" && name != "path" && name != "host" {
-			value = "…"
+	var alternatives []map[string]json.RawMessage
+	if json.Unmarshal(o.Match, &alternatives) != nil {
+		var clauses map[string]json.RawMessage
+		if len(o.Match) == 0 || json.Unmarshal(o.Match, &clauses) != nil {
+			return "all requests"
 		}
-		parts = append(parts, name+" "+value)
+		alternatives = append(alternatives, clauses)
 	}
-	return strings.Join(parts, ", ")
+	texts := make([]string, len(alternatives))
+	for i, clauses := range alternatives {
+		if len(clauses) == 0 {
+			return "all requests"
+		}
+		parts := make([]string, 0, len(clauses))
+		for _, name := range slices.Sorted(maps.Keys(clauses)) {
+			value := string(clauses[name])
+			if !seesKeys && name != "method" && name != "path" && name != "host" {
+				value = "…"
+			}
+			parts = append(parts, name+" "+value)
+		}
+		texts[i] = strings.Join(parts, ", ")
+	}
+	return strings.Join(texts, "; or ")
 }
 
 // A lintCache caches the warnings about the current policy. [lint.Check] is slow for thousands of rules, and many

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/ai"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/policy"
@@ -96,13 +97,29 @@ type Config struct {
 	// HashKey is the key of the hashes of the values from [ByHeader] and [ByFunc]. Processes that share a store
 	// must share it and keep it across restarts. If empty, it is [mete.Limiter.HashKey].
 	HashKey []byte
+
+	// Ratios learns how many tokens a byte of a prompt or an answer has, per model of a language model. Middlewares can share
+	// it, and a program can show it. If nil, the middleware has its own.
+	Ratios *ai.Ratios
+
+	// Tiktoken counts the tokens of prompts for rules with token_source: tiktoken, such as the estimator of package aitokens.
+	// If nil, these rules estimate as simple_word does.
+	Tiktoken ai.Estimator
+
+	// OnModelCall, if not nil, is called at the end of each admitted request to a language model. Requests of clients that
+	// disconnect are left out if a bound ends the call before its response begins. It must not block, and must not change or keep the call.
+	OnModelCall func(context.Context, *policy.ModelCall)
 }
+
+// learnedModels bounds the models with a ratio of their own.
+const learnedModels = 1000
 
 func (c *Config) facts() httpfacts.Config {
 	return httpfacts.Config{
 		Trust:            httpfacts.Trust{Proxies: c.TrustedProxies, Hops: c.TrustedHops, Header: c.ForwardedHeader},
 		Extra:            c.Attribute,
 		UnverifiedClaims: c.UnverifiedClaims,
+		AI:               httpfacts.AI{Ratios: c.Ratios, Tiktoken: c.Tiktoken},
 	}
 }
 

@@ -6,18 +6,35 @@ import (
 	"net/http"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/ai"
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/denialbody"
 )
+
+// modelDenials are the errors that clients of language models expect. A denial of the policy replaces them.
+var modelDenials = map[ai.Format]*denialbody.Answer{
+	ai.OpenAIChat: {Format: "openai"}, ai.OpenAICompletions: {Format: "openai"}, ai.OpenAIResponses: {Format: "openai"},
+	ai.Anthropic: {Format: "anthropic"}, ai.Gemini: {Format: "gemini"}, ai.Bedrock: {Body: bedrockDenial},
+}
+
+var bedrockDenial, _ = denialbody.Parse(`{"message":"{{message}}"}`, "application/json") // a test covers it
 
 func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decision, a *attempt) {
 	m.shareDenial(w.Header(), r)
 	client := a.client(d)
 	if m.denied == nil {
-		m.fields.Deny(w, r, d, client...)
+		format := m.modelFormat(r)
+		if format != 0 && d.RetryAfter == bucket.Never {
+			w.Header()["X-Should-Retry"] = []string{"false"} // the SDKs of OpenAI and Anthropic repeat a 429 otherwise
+		}
+		if format == ai.Bedrock {
+			w.Header()[bedrockError] = []string{throttling}
+		}
+		m.fields.DenyAs(modelDenials[format], m.WriteProblem, w, r, d, client...)
 		return
 	}
 	m.fields.Header(w.Header(), d, client...)
-	answer := &denialWriter{ResponseWriter: w, status: ratelimitfields.Status(d)}
+	answer := &denialWriter{ResponseWriter: w, status: m.fields.Status(d)}
 	m.denied(answer, r, *d)
 	answer.begin()
 }

@@ -130,7 +130,7 @@ func TestAdmit(t *testing.T) {
 	m := httplimit.PerAddress("1/1h", 1)
 	for i, want := range []bool{true, false} {
 		w := httptest.NewRecorder()
-		if got := m.Admit(w, httptest.NewRequest("GET", "/", nil)); got != want || (w.Code == http.StatusTooManyRequests) == want || w.Header().Get("RateLimit") == "" {
+		if _, got := m.Admit(w, httptest.NewRequest("GET", "/", nil)); got != want || (w.Code == http.StatusTooManyRequests) == want || w.Header().Get("RateLimit") == "" {
 			t.Errorf("request %d: got %v with status %d and %v, want %v", i, got, w.Code, w.Header(), want)
 		}
 	}

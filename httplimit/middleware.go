@@ -29,6 +29,8 @@
 // If a limit has a queue, the request may first wait for its turn. If its client disconnects in the meantime, its
 // tokens are refunded. (net/http detects that only after the body has been read, or if there is no body.)
 //
+// Under a concurrency limit, the request holds a slot until its response has ended: see [Admission.Serve].
+//
 // A denied request gets a problem body (RFC 9457) with one of these statuses:
 //
 //   - 429 if it came too early, with a Retry-After; without a Retry-After if it costs more than the limit can
@@ -98,9 +100,12 @@ import (
 	"slices"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/ai"
+	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/internal/ratelimitfields"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
 
@@ -118,6 +123,10 @@ type Middleware struct {
 	exempt     func(*http.Request) bool
 
 	corsOrigins []string
+	ratios      *ai.Ratios
+	limiter     *mete.Limiter
+	onModelCall func(context.Context, *policy.ModelCall)
+	readOns     *readOns
 }
 
 // New returns a middleware that applies the given limits and the policy of limiter, which is required. At least
@@ -129,6 +138,9 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 		errs = append(errs, errors.New("limiter is required: create one with mete.New, or use PerAddress"))
 	case limiter.Policy() == nil && len(limits) == 0:
 		errs = append(errs, errors.New("a policy or a limit is required: otherwise nothing is limited"))
+	}
+	if config.Ratios == nil {
+		config.Ratios, _ = ai.NewRatios(learnedModels)
 	}
 	source, err := httpfacts.New(config.facts())
 	errs = append(errs, err)
@@ -149,57 +161,88 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 		return nil, fmt.Errorf("httplimit: new: %w", err)
 	}
 	return &Middleware{
-		corsOrigins: slices.Clone(config.CORSOrigins), source: source, fields: fields, routes: routes, hash: hash,
+		readOns: newReadOns(), ratios: config.Ratios, limiter: limiter, onModelCall: config.OnModelCall, corsOrigins: slices.Clone(config.CORSOrigins), source: source, fields: fields, routes: routes, hash: hash,
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
 		taker:  queuewait.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision, denied: config.Denied, exempt: config.Exempt,
 	}, nil
 }
 
-// Wrap returns a handler that calls next for allowed requests. It passes the request and the
-// [http.ResponseWriter] unchanged, so streaming, [http.Hijacker] and [http.ResponseController] work. Wrapping
-// twice charges every request twice: if a route has its own middleware with the same policy, exclude it from the
-// outer one.
+// Wrap returns a handler that calls next for allowed requests. It passes the [http.ResponseWriter] unchanged, or in an
+// observer if a limit depends on the response. So streaming, [http.Flusher], [http.Hijacker], [http.Pusher] and
+// [http.ResponseController] work. Wrapping twice charges every request twice: if a route has
+// its own middleware with the same policy, exclude it from the outer one.
+//
+// After the client of a call to a language model has hung up, next can write the rest of the response. Its tokens are charged,
+// and nothing is sent. The context of the request then ends when the usage is known, at the latest after 10 minutes.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.Admit(w, r) {
-			next.ServeHTTP(w, r)
+		defer httpfacts.FreeBody(r)
+		if a, ok := m.Admit(w, r); ok {
+			a.Serve(w, r, next)
 		}
 	})
 }
 
 // Admit decides r and reports whether it may proceed. If it may, the RateLimit fields are set in w's header.
 // Otherwise Admit has written the response. Use Admit for frameworks with their own form of middleware, and Wrap
-// for net/http.
-func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) bool {
+// for net/http. Limits with charge_on also need [Admission.Run]; without it, every request keeps its charge, and
+// its slot of a concurrency limit for one lease.
+func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (*Admission, bool) {
 	facts := m.source.Facts(r)
 	defer facts.Release()
 	return m.AdmitFacts(w, facts)
 }
 
 // AdmitFacts is [Middleware.Admit] for package proxy, which forwards the request based on the same facts.
-func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) bool {
+func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) (*Admission, bool) {
 	r := facts.Request()
 	if m.exempt != nil && m.exempt(r) {
-		return true
+		return nil, true
 	}
 	a := newAttempt(facts)
 	defer a.release()
-	d, err := m.decide(r, a)
+	d, reservation, err := m.decide(r, a)
 	if err == nil || r.Context().Err() == nil {
 		m.report(r.Context(), &d)
 	}
 	if !d.Allowed {
 		m.deny(w, r, &d, a)
-		return false
+		return nil, false
 	}
-	if dispute := facts.Ambiguity(); dispute != "" {
+	dispute := facts.Ambiguity()
+	var call *aiCall
+	if dispute == "" {
+		call = newAICall(reservation, facts, m.ratios)
+	}
+	admission := newAdmission(reservation, d.Slots, call)
+	admission.setCallHook(m.onModelCall, m.readOns)
+	if dispute != "" {
 		m.shareDenial(w.Header(), r)
-		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(dispute))
-		return false
+		admission.Serve(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if facts.Overloaded() {
+				w.Header().Set("Retry-After", "1")
+				m.WriteProblem(w, r, &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable, Detail: dispute})
+				return
+			}
+			m.WriteProblem(w, r, ratelimitfields.NewAmbiguousProblem(dispute))
+		}))
+		return nil, false
 	}
+	facts.DropBody()
 	m.fields.Header(w.Header(), &d)
-	return true
+	return admission, true
 }
+
+// ReadsBodies reports whether a rule may read the body of a request to a language model. It is for package proxy.
+func (m *Middleware) ReadsBodies() bool {
+	p := m.limiter.Policy()
+	return p != nil && p.ReadsAI()
+}
+
+// Drain waits until ctx ends for the calls to language models whose clients have hung up. It then ends them, and they keep at
+// least what they have reserved. Later ones end with their clients.
+// Call it after [http.Server.Shutdown]. Drain of package proxy calls it.
+func (m *Middleware) Drain(ctx context.Context) { m.readOns.drain(ctx) }
 
 // Source returns the source of the facts for the decisions. It is for package proxy.
 func (m *Middleware) Source() *httpfacts.Source { return m.source }
@@ -210,16 +253,18 @@ func (m *Middleware) Delayed() (now int, refused uint64) { return m.taker.Waitin
 // decide takes from all limits of r. On an error it also returns a denial: the context has ended, too many limits
 // apply, or an attribute is invalid. Without a response, net/http would send 200, for example when a server
 // cancels its requests during shutdown.
-func (m *Middleware) decide(r *http.Request, a *attempt) (mete.Decision, error) {
+//
+// The reservation is nil unless it awaits the response.
+func (m *Middleware) decide(r *http.Request, a *attempt) (mete.Decision, *mete.Reservation, error) {
 	if missing := a.charge(m, r); missing != nil {
-		return missingKey(missing), nil
+		return missingKey(missing), nil, nil
 	}
-	d, err := m.taker.Take(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges}, m.queued, nil)
+	d, reservation, err := m.taker.Reserve(r.Context(), mete.Request{Attributes: a.facts, Charges: a.charges}, m.queued, nil)
 	if err != nil {
-		return mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err}, err
+		return mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err}, nil, err
 	}
 	a.setNames(&d)
-	return d, nil
+	return d, reservation, nil
 }
 
 // report calls the hook with a copy, so that decisions stay off the heap without a hook.

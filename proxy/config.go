@@ -49,8 +49,9 @@ type Config struct {
 	// MaxBodyBytes bounds the size of a request body. Zero means no bound.
 	MaxBodyBytes int64
 
-	// RewriteHost sends the upstream's name in Host instead of the client's Host.
-	RewriteHost bool
+	// RewriteHost sends the server's name in Host (true), or the client's Host (false). If nil, https servers with a name get
+	// their own, and other servers the client's: a public server knows only its own name. X-Forwarded-Host is the client's.
+	RewriteHost *bool
 
 	// Upgrades lists the protocols that a connection may be upgraded to, in any case. Nil means only "websocket";
 	// an empty list allows none. The proxy forwards other upgrade requests without the upgrade. A client with an

@@ -4,7 +4,8 @@
 // ([New]) or several ([NewRouted]).
 //
 // A denied request never reaches an upstream, and the proxy does not read its body. An admitted request has spent
-// its tokens whatever the upstream does. Nothing is refunded, even if the upstream cannot be reached.
+// its tokens whatever the upstream does, even if it cannot be reached. Limits with charge_on, or with a cost in
+// the response, are charged by the response that the client gets. It may be a response of the proxy itself.
 //
 // # Routing
 //
@@ -39,7 +40,8 @@
 //
 // # Headers
 //
-// The upstream sees the client's Host, or its own with [Config.RewriteHost]. A request without a Host gets a 400.
+// An upstream with https and a name sees its own name in Host, other upstreams see the client's Host. [Config.RewriteHost]
+// changes this. A request without a Host gets a 400.
 //
 // X-Forwarded-For is the address of the connection's peer. If the peer is a trusted proxy
 // ([httplimit.Config.TrustedProxies]), the proxy appends the peer's address to the received list, and keeps the

@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete/internal/httpfacts"
@@ -27,15 +28,16 @@ type exchange struct {
 	proxy    *Proxy
 	upstream *upstream
 	w        http.ResponseWriter
-	facts    *httpfacts.Facts // of in
-	in, out  *http.Request    // the admitted request and the outgoing request
-	url      url.URL          // of out
+	facts    *httpfacts.Facts
+	in, out  *http.Request // the admitted request and the outgoing request
+	url      url.URL       // of out
 	fields   forwardedFields
 	protocol string // upgrade protocol; "" for none
 	body     requestBody
 	server   *server // the server that handles the request
 	cancel   context.CancelCauseFunc
 	trace    httptrace.ClientTrace
+	sent     atomic.Bool // a server may have the request
 
 	hints      hints
 	responding bool         // the response has begun
@@ -45,13 +47,15 @@ type exchange struct {
 
 var errStalled = errors.New("the response body stalled")
 
-func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, facts *httpfacts.Facts) *exchange {
-	in := facts.Request()
+func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, in *http.Request, facts *httpfacts.Facts) *exchange {
 	e := &exchange{proxy: p, upstream: u, w: w, facts: facts, in: in}
 	e.trace.Got1xxResponse = e.queueHint
+	e.trace.GotConn = e.noteConnection
 	e.protocol = p.upgradeProtocol(in)
 	return e
 }
+
+func (e *exchange) noteConnection(httptrace.GotConnInfo) { e.sent.Store(true) }
 
 func (e *exchange) run() {
 	ctx := e.in.Context()

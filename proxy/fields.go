@@ -58,7 +58,7 @@ var fieldRows = []fieldRow{
 	{Names: []string{"X-Original*", "X-Rewrite-URL", "X-Override-URL", "X-Script-Name", "X-Envoy-Original-Path", "X-WAWS-Unencoded-URL", "X-MS-Original-URL"}, Action: fromTrusted,
 		Why: "`X-Original-URL`, `-URI`, `-Host`, `-Method` and the like: IIS, Symfony, Laminas and WSGI servers take the path from them, which bypasses the rule for it"},
 	{Names: []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"}, Action: forwarded,
-		Why: "400 where a rule reads the method. Removing them would change the request: a DELETE would become a POST"},
+		Why: "400 where a rule reads the method or counts tokens. Removing them would change the request: a DELETE would become a POST"},
 	{Label: "a header field that a rule reads, twice", Action: forwarded, Why: "400, unless the field is a list such as `Accept`"},
 }
 

@@ -28,6 +28,9 @@ func TestLikeReverseProxy(t *testing.T) {
 	seen := make(chan string, 1)
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
+		if len(body) == 0 { // the standard library sends no chunks if it reads the end of the body within 200 ms
+			r.TransferEncoding, r.ContentLength = nil, 0
+		}
 		seen <- fmt.Sprintf("%s %s %s %v %v %d %x %v", r.Method, r.RequestURI, r.Host, r.Header, r.TransferEncoding, r.ContentLength, sha256.Sum256(body), err)
 		play(w, r.Header.Get("X-Play"))
 	})

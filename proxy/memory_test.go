@@ -100,6 +100,12 @@ func (n *network) serveBy(address string, server *http.Server) (stop func()) {
 // gate is a proxy on this network to servers "a:80", "b:80" ..., with this health.
 func (n *network) gate(config proxy.Config, health proxy.Health, servers ...string) *proxy.Proxy {
 	n.t.Helper()
+	return n.gateBy(middleware(n.t, 1_000_000, httplimit.Config{}), config, health, servers...)
+}
+
+// gateBy is gate with the limits of mw.
+func (n *network) gateBy(mw *httplimit.Middleware, config proxy.Config, health proxy.Health, servers ...string) *proxy.Proxy {
+	n.t.Helper()
 	u := proxy.Upstream{Name: "app", Health: health}
 	for _, s := range servers {
 		u.Servers = append(u.Servers, &url.URL{Scheme: "http", Host: s})
@@ -107,7 +113,7 @@ func (n *network) gate(config proxy.Config, health proxy.Health, servers ...stri
 	if config.Dial == nil {
 		config.Dial = n.dial
 	}
-	p, err := proxy.NewRouted([]proxy.Upstream{u}, []proxy.Route{{Upstream: "app"}}, middleware(n.t, 1_000_000, httplimit.Config{}), config)
+	p, err := proxy.NewRouted([]proxy.Upstream{u}, []proxy.Route{{Upstream: "app"}}, mw, config)
 	if err != nil {
 		n.t.Fatal(err)
 	}

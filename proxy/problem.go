@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/httplimit"
+	"github.com/metehq/mete/internal/httpfacts"
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
@@ -39,10 +41,13 @@ func newProblem(status int, detail string) *api.Problem {
 func (e *exchange) fail(err error) {
 	e.beginResponse()
 	p := e.problemOf(err)
+	if e.sent.Load() && e.body.failure() == nil { // no server processes a part of a body
+		httplimit.KeepCharge(e.w)
+	}
 	if p.Status == http.StatusServiceUnavailable {
 		e.w.Header()["Retry-After"] = []string{strconv.FormatInt(max(1, seconds(e.upstream.retryAfter())), 10)}
 	}
-	ratelimitfields.Write(e.w, e.in, p)
+	e.proxy.limit.WriteProblem(e.w, e.in, p)
 }
 
 func (e *exchange) problemOf(err error) *api.Problem {
@@ -66,6 +71,9 @@ func (e *exchange) problemOf(err error) *api.Problem {
 		// The client is gone and does not see this, unless the server cancels its own requests.
 		return requestCanceled
 	case broken != nil:
+		if detail := httpfacts.BodyError(broken); detail != "" {
+			return ratelimitfields.NewAmbiguousProblem(detail)
+		}
 		return incomplete
 	}
 	e.proxy.config.OnError(e.out, err)

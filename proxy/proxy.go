@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/metehq/mete/httplimit"
 	"github.com/metehq/mete/internal/httpfacts"
@@ -110,11 +111,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Connection"] = []string{"close"}
 	}
 	if refusal := p.rejectReason(r); refusal != "" {
-		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(refusal))
+		p.limit.WriteProblem(w, r, ratelimitfields.NewAmbiguousProblem(refusal))
 		return
 	}
 	facts := p.source.Facts(r)
 	defer facts.Release()
+	defer func() { httpfacts.FreeBody(facts.Request()) }()
 	if p.config.UnderscoresInHeaders == passUnderscores {
 		if _, odd := findOddName(r); odd {
 			facts.DisputeLookAlikes()
@@ -122,9 +124,28 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	facts.Resolve()
 	p.removeUnsent(facts)
-	if p.limit.AdmitFacts(w, facts) {
-		p.forwardRequest(w, facts)
+	admission, ok := p.admit(w, facts)
+	switch {
+	case !ok:
+	case admission == nil: // without a closure
+		p.forwardRequest(w, facts.Request(), facts)
+	default:
+		admission.Serve(w, facts.Request(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.forwardRequest(w, r, facts) }))
 	}
+}
+
+// admit decides the request. A rule may read its body, and each read has the deadline of a forwarded body.
+func (p *Proxy) admit(w http.ResponseWriter, facts *httpfacts.Facts) (*httplimit.Admission, bool) {
+	if most := p.config.ClientTimeout; most > 0 && facts.Request().ContentLength != 0 && p.limit.ReadsBodies() {
+		control := http.NewResponseController(w)
+		facts.BeforeRead(func() { _ = control.SetReadDeadline(time.Now().Add(most)) })
+		defer func() {
+			if !facts.BodyFailed() { // otherwise net/http would wait for the rest of the body
+				_ = control.SetReadDeadline(time.Time{})
+			}
+		}()
+	}
+	return p.limit.AdmitFacts(w, facts)
 }
 
 // Close closes idle connections to upstreams. The proxy remains usable.
@@ -137,21 +158,21 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-func (p *Proxy) forwardRequest(w http.ResponseWriter, facts *httpfacts.Facts) {
-	r := facts.Request()
+// forwardRequest forwards r. It is the request of facts, perhaps with another context.
+func (p *Proxy) forwardRequest(w http.ResponseWriter, r *http.Request, facts *httpfacts.Facts) {
 	to, ok := p.routes.find(facts)
 	switch {
 	case !ok:
-		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(httpfacts.AmbiguousTarget))
+		p.limit.WriteProblem(w, r, ratelimitfields.NewAmbiguousProblem(httpfacts.AmbiguousTarget))
 		return
 	case to == nil:
-		ratelimitfields.Write(w, r, noRoute)
+		p.limit.WriteProblem(w, r, noRoute)
 		return
 	case to.maxBody > 0 && r.ContentLength > to.maxBody:
-		ratelimitfields.Write(w, r, tooLarge)
+		p.limit.WriteProblem(w, r, tooLarge)
 		return
 	}
-	e := newExchange(p, to.upstream, w, facts)
+	e := newExchange(p, to.upstream, w, r, facts)
 	defer e.close()
 	if r.ContentLength != 0 {
 		e.prepareBody(to.maxBody)

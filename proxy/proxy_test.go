@@ -3,8 +3,12 @@
 package proxy_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -124,9 +128,56 @@ func TestForwardedHeader_CalledHopByHop(t *testing.T) {
 func TestRewriteHost(t *testing.T) {
 	seen := make(chan string, 1)
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r.Host })
-	get(t, start(t, upstream, 5, proxy.Config{RewriteHost: true}), "Host", "shop.example")
+	get(t, start(t, upstream, 5, proxy.Config{RewriteHost: new(true)}), "Host", "shop.example")
 	if got, want := receive(t, seen, "host"), strings.TrimPrefix(upstream, "http://"); got != want {
 		t.Errorf("got host %q, want the upstream's own %q", got, want)
+	}
+}
+
+// A public server knows only its own name. Servers within a network often need the client's.
+func TestRewriteHost_Default(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen <- r }))
+	t.Cleanup(server.Close)
+	plain := httptest.NewServer(server.Config.Handler)
+	t.Cleanup(plain.Close)
+	certificates := x509.NewCertPool()
+	certificates.AddCert(server.Certificate()) // for example.com and 127.0.0.1
+	for _, tt := range []struct {
+		to      string
+		rewrite *bool
+		want    string
+	}{
+		{"https://example.com", nil, "example.com"},
+		{"https://example.com", new(false), "shop.example"},
+		{"https://127.0.0.1", nil, "shop.example"},
+		{"https://127.0.0.1", new(true), "127.0.0.1"},
+		{"http://example.com", nil, "shop.example"},
+	} {
+		to, err := url.Parse(tt.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			target := server
+			if to.Scheme == "http" {
+				target = plain
+			}
+			return new(net.Dialer).DialContext(ctx, network, target.Listener.Addr().String())
+		}
+		p, err := proxy.NewRouted([]proxy.Upstream{{Name: "u", Servers: []*url.URL{to}, TLS: &tls.Config{RootCAs: certificates}}},
+			[]proxy.Route{{Upstream: "u"}}, middleware(t, 5, httplimit.Config{}), proxy.Config{RewriteHost: tt.rewrite, Dial: dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		front := httptest.NewServer(p)
+		t.Cleanup(front.Close)
+		get(t, front.URL, "Host", "shop.example")
+		got := receive(t, seen, "request")
+		if got.Host != tt.want || got.Header.Get("X-Forwarded-Host") != "shop.example" {
+			t.Errorf("%s, rewrite %v: Host %q and X-Forwarded-Host %q, want Host %q", to, tt.rewrite, got.Host, got.Header.Get("X-Forwarded-Host"), tt.want)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func (e *exchange) setTarget(s *server) {
 		}
 		to.Path = s.basePath + from.Path
 	}
-	if e.proxy.config.RewriteHost {
+	if e.out.Host = e.in.Host; s.ownHost {
 		e.out.Host = s.url.Host
 	}
 }

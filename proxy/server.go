@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -46,6 +47,7 @@ type server struct {
 	upstream  string
 	url       url.URL // as configured
 	scheme    string  // http or https
+	ownHost   bool    // it gets its own name in Host
 	basePath  string  // without a final slash
 	baseRaw   string  // basePath, escaped
 	transport *http.Transport
@@ -72,7 +74,7 @@ func newServer(to url.URL, u Upstream, config Config) *server {
 	s := &server{
 		upstream: u.Name, url: to, scheme: to.Scheme,
 		basePath: strings.TrimSuffix(to.Path, "/"), baseRaw: strings.TrimSuffix(to.EscapedPath(), "/"),
-		dial: config.Dial, timeout: u.DialTimeout, log: config.Logger, began: time.Now(),
+		ownHost: ownsHost(&to, config.RewriteHost), dial: config.Dial, timeout: u.DialTimeout, log: config.Logger, began: time.Now(),
 	}
 	protocols, only1 := new(http.Protocols), new(http.Protocols)
 	only1.SetHTTP1(true)
@@ -91,6 +93,15 @@ func newServer(to url.URL, u Upstream, config Config) *server {
 		s.upgrades = s.newTransport(u, only1, "http/1.1")
 	}
 	return s
+}
+
+// ownsHost reports whether a server gets its own name in Host.
+func ownsHost(to *url.URL, rewrite *bool) bool {
+	if rewrite != nil {
+		return *rewrite
+	}
+	_, err := netip.ParseAddr(to.Hostname())
+	return to.Scheme == "https" && err != nil
 }
 
 func (s *server) newTransport(u Upstream, protocols *http.Protocols, names ...string) *http.Transport {

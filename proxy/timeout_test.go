@@ -67,6 +67,23 @@ func TestClientStalls(t *testing.T) {
 	}
 }
 
+// A rule that reads the body of a request to a language model waits for a client no longer than a server does.
+func TestClientStalls_ModelRequest(t *testing.T) {
+	t.Parallel()
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {})
+	mw := ruledBy(t, `"algorithm": "token_bucket_llm", "tokens_per_minute": 100000`)
+	conn, from := dial(t, serveProxy(t, upstream, mw, proxy.Config{ClientTimeout: soon}))
+	io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{")
+	resp, err := http.ReadResponse(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode/100 != 4 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
 // A client that goes on with its body may take longer for all of it than the timeout.
 func TestClientIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

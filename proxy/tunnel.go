@@ -140,10 +140,11 @@ func (ts *tunnels) closeAll() int {
 
 // Drain waits until no upgraded connection is left or ctx ends. It then closes the remaining ones on both sides
 // and returns their number. An [net/http.Server] does not wait for upgraded connections in Shutdown: call Drain
-// after it.
+// after it. Drain does the same for calls to language models whose clients have hung up: see [httplimit.Middleware.Drain].
 //
 // After Drain is called, upgrade requests get a 503. All other requests work as before.
 func (p *Proxy) Drain(ctx context.Context) int {
+	defer p.limit.Drain(ctx)
 	select {
 	case <-p.tunnels.stopNew():
 		return 0

@@ -34,17 +34,22 @@ func (c *client) decide(args [][]byte, ask func(context.Context, mete.Request) (
 		b.failDecision(err)
 		return
 	}
-	b.decision(&d)
+	b.decision(&d, 9)
+	c.appendUnknown()
+}
+
+// appendUnknown appends the unknown attributes.
+func (c *client) appendUnknown() {
 	unknown := c.unknownAttributes()
-	b.array(len(unknown))
+	c.busy.array(len(unknown))
 	for _, name := range unknown {
-		b.bulk(name)
+		c.busy.bulk(name)
 	}
 }
 
-// decision appends a decision without its last element, the unknown attributes.
-func (r *reply) decision(d *mete.Decision) {
-	r.array(9)
+// decision appends the first eight elements of a decision with the given length. The unknown attributes follow.
+func (r *reply) decision(d *mete.Decision, length int) {
+	r.array(length)
 	decider := d.Decider()
 	if decider == nil {
 		limited, retry := int64(0), int64(-1)

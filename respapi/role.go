@@ -10,7 +10,7 @@ type Role int
 const (
 	RoleNone    Role = iota // PING, ECHO, INFO and other commands about the connection
 	RoleRead                // METE.PEEK
-	RoleTake                // CL.THROTTLE and METE.TAKE
+	RoleTake                // CL.THROTTLE, METE.TAKE, METE.HOLD, METE.SETTLE, METE.RELEASE and METE.RENEW
 	RoleOperate             // METE.REFUND and METE.RESET
 )
 

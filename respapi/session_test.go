@@ -40,7 +40,7 @@ func TestSession(t *testing.T) {
 		{"CONFIG GET appendonly", "*[appendonly,no]"},
 		{"CONFIG GET maxmemory", "*[]"},
 		{"CONFIG SET save x", "-ERR unknown subcommand 'SET'. Try CONFIG HELP."},
-		{"COMMAND COUNT", "17"},
+		{"COMMAND COUNT", "21"},
 		{"COMMAND INFO ping nothing", "*[*[ping,-1,*[+fast],0,0,0],$-1]"},
 		{"COMMAND INFO cl.throttle", "*[*[cl.throttle,-1,*[+fast],1,1,1]]"},
 		{"COMMAND DOCS echo none", "*[echo,*[summary,Return the argument.,group,generic]]"},

@@ -51,7 +51,7 @@ type Decider struct {
 // New returns a decider for lim. Its error has a line for each invalid setting.
 func New(lim *mete.Limiter, config Config) (*Decider, error) {
 	source, sourceErr := httpfacts.New(httpfacts.Config{
-		Trust: config.Trust, Extra: config.Attribute, UnverifiedClaims: config.UnverifiedClaims, LookAlikes: true})
+		Trust: config.Trust, Extra: config.Attribute, UnverifiedClaims: config.UnverifiedClaims, LookAlikes: true, HeaderOnly: true})
 	fields, fieldsErr := ratelimitfields.New(ratelimitfields.Config{
 		Dialects: config.Fields, DisableJitter: config.DisableJitter, JitterKey: config.JitterKey})
 	errs := []error{sourceErr, fieldsErr}
