@@ -25,6 +25,7 @@ const pages = {
 	explain: () => import('./pages/explain.js'),
 	playground: () => import('./pages/playground.js'),
 	violations: () => import('./pages/violations.js'),
+	ai: () => import('./pages/ai.js'),
 };
 const first = 'overview';
 const main = document.getElementById('main');

@@ -20,6 +20,9 @@ import (
 func (p *play) describe(r *api.PlayLaneResult) (sentences []string) {
 	t, l, owes := &r.Totals, p.limit.Bucket, formatTokens(bucket.Tokens(r.Owes))
 	if t.Sent == 0 {
+		if p.Algorithm == concurrency {
+			return []string{"There are no requests: all slots are free."}
+		}
 		return []string{"There are no requests: the bucket stays full."}
 	}
 	add := func(format string, args ...any) { sentences = append(sentences, fmt.Sprintf(format, args...)) }
@@ -74,6 +77,10 @@ func (p *play) describeNoDenial(r *api.PlayLaneResult) string {
 	if len(p.decisions) == 1 {
 		s = "The request is allowed."
 	}
+	if p.Algorithm == concurrency {
+		free := plural(int(max(least, 0)/bucket.Token), "slot is", "slots are")
+		return s + fmt.Sprintf(" At least %s free, at %s.", free, formatDuration(secondsAt(at)))
+	}
 	s += fmt.Sprintf(" The lowest level is %s, at %s.", formatTokens(least), formatDuration(secondsAt(at)))
 	if p.full <= p.end {
 		s += fmt.Sprintf(" The bucket is full again at %s.", formatDuration(secondsAt(p.full)))
@@ -94,6 +101,8 @@ func (p *play) describeDenial(f *api.PlayFirstDenial) string {
 	}
 	refilled := spent + d.Level - l.Capacity() // since the start
 	switch {
+	case p.Algorithm == concurrency:
+		return fmt.Sprintf("all %s are held, for %s each.", plural(int(l.Capacity()/bucket.Token), "slot", "slots"), formatDuration(api.Seconds(p.per)))
 	case l.Queued():
 		return fmt.Sprintf("%s are waiting, and the queue holds at most %s.", formatTokens(-d.Level), formatTokens(l.MaxReserved()))
 	case l.Algorithm() == bucket.AlgorithmSlidingWindow || l.Algorithm() == bucket.AlgorithmSlidingLog:

@@ -15,11 +15,11 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Algorithms holds the names of the algorithms that a lane can have. Policy files also have cost_based and budget,
-// which decide like a fixed_window.
+// Algorithms holds the names of the algorithms that a lane can have. Policy files also have cost_based, which decides
+// like a fixed_window, and token_bucket_llm, which needs models.
 var Algorithms = func() (names []string) {
 	for _, a := range policy.Algorithms() {
-		if a.Shape != "budget" {
+		if a.Shape != "budget" && a.Shape != "tokens" {
 			names = append(names, a.Name)
 		}
 	}
@@ -52,7 +52,20 @@ type config struct {
 	Queue    json.Number `json:"queue,omitempty"`
 	Anchor   string      `json:"anchor,omitempty"`
 	Cost     json.Number `json:"fixed_cost,omitempty"`
+	Max      json.Number `json:"max,omitempty"`
+	Lease    string      `json:"lease,omitempty"`
 }
+
+// concurrency is the algorithm of limits of slots. A request then lasts for api.PlayLane.Per; under others it ends at once.
+const concurrency = "concurrency"
+
+// The gateway renews a slot three times in its lease. With a lease of three times its duration, a request ends before the
+// first renewal. The lease of a policy is between shortestLease and a day.
+const (
+	leasePerRequest = 3
+	shortestLease   = time.Second
+	longestRequest  = 24 * time.Hour / leasePerRequest
+)
 
 type lane struct {
 	api.PlayLane
@@ -83,6 +96,9 @@ func (l laneSpec) compile(field string, ms *InputErrors) *lane {
 	}
 	if per, err := bucket.ParseDuration(l.Per); err != nil || per <= 0 {
 		ms.add(field+"/per", `for example 10 tokens per "1s"`, "per must be a duration above 0, with a unit")
+	}
+	if per, err := bucket.ParseDuration(l.Per); l.Algorithm == concurrency && err == nil && per > longestRequest {
+		ms.add(field+"/per", "shorten it", "a request lasts longer than %v", longestRequest)
 	}
 	if l.Algorithm == "token_bucket" && l.Capacity == "" {
 		ms.add(field+"/capacity", "set it to the number of tokens that the bucket holds", "capacity is missing")
@@ -136,6 +152,9 @@ func (l laneSpec) algorithmConfig() config {
 		c.Refill = "" // the default
 	}
 	switch l.Algorithm {
+	case concurrency:
+		per, _ := bucket.ParseDuration(l.Per) // compile has checked it
+		c.Max, c.Lease = l.Tokens, max(leasePerRequest*per, shortestLease).String()
 	case "token_bucket":
 		c.Rate, c.Burst = string(l.Tokens)+"/"+l.Per, l.Capacity
 	case "leaky_bucket":
@@ -151,8 +170,10 @@ func (l laneSpec) fieldForPath(path string) string {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "rate":
 		return "/tokens"
-	case "window":
+	case "window", "lease":
 		return "/per"
+	case "max":
+		return "/tokens"
 	case "burst":
 		return "/capacity"
 	case "fixed_cost":

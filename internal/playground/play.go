@@ -62,11 +62,20 @@ type play struct {
 
 	writer *ratelimitfields.Writer // formats Retry-After; nil if denied clients do not retry
 
+	running []running // requests that hold a slot, in the order of their ends
+	steps   int       // ends that the chart shows
+
 	decisions    []decision
 	levels       []api.Point
 	lateRetries  int            // denied requests that would retry after the end
 	neverAllowed int            // denied requests that can never be allowed
 	full         bucket.Instant // when the bucket is full again after the last request
+}
+
+// A running request holds slots until it ends. All requests of a lane last equally long.
+type running struct {
+	end   bucket.Instant
+	slots *mete.Slots
 }
 
 type decision struct {
@@ -110,12 +119,41 @@ func (p *play) run(ctx context.Context, field string) error {
 				return err
 			}
 		}
+		if err := p.endUntil(ctx, at); err != nil {
+			return err
+		}
 		next, err := p.sampleLevel(ctx, at)
 		if err != nil {
 			return err
 		}
 		if following := p.end * bucket.Instant(point+1) / (Levels - 1); next > at && next < following && (len(p.queue) == 0 || p.queue[0].at >= next) {
 			if err := p.sampleStep(ctx, next); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endUntil ends the requests that end until at. The chart shows the steps of the first ones.
+func (p *play) endUntil(ctx context.Context, at bucket.Instant) error {
+	for len(p.running) > 0 && p.running[0].end <= at {
+		end := p.running[0].end
+		shown := p.steps < Levels && end <= p.end
+		if shown {
+			p.steps++
+			if _, err := p.sampleLevel(ctx, end-1); err != nil {
+				return err
+			}
+		}
+		for ; len(p.running) > 0 && p.running[0].end == end; p.running = p.running[1:] {
+			p.now = end
+			if err := p.running[0].slots.Release(ctx); err != nil {
+				return fmt.Errorf("playground: %w", err)
+			}
+		}
+		if shown {
+			if _, err := p.sampleLevel(ctx, end); err != nil {
 				return err
 			}
 		}
@@ -151,6 +189,9 @@ func (p *play) sampleStep(ctx context.Context, at bucket.Instant) error {
 
 func (p *play) takeNext(ctx context.Context, field string) error {
 	v := heap.Pop(&p.queue).(attempt)
+	if err := p.endUntil(ctx, v.at); err != nil {
+		return err
+	}
 	p.now = v.at
 	req := p.request
 	req.Cost = mete.TokensOf(v.cost)
@@ -164,6 +205,9 @@ func (p *play) takeNext(ctx context.Context, field string) error {
 		Before: levelOf(status.WithoutCost()), Level: levelOf(status.Snapshot), Cost: status.Cost, Client: v.client, Try: v.try,
 	}, v.cost})
 	p.full = v.at.Add(status.FullAfter())
+	if d.Slots != nil {
+		p.running = append(p.running, running{v.at.Add(p.per), d.Slots})
+	}
 	switch {
 	case d.Allowed:
 		return nil

@@ -250,3 +250,46 @@ func TestPlay_AtTheBounds(t *testing.T) {
 
 // at returns the instant of a point.
 func at(p api.Point) bucket.Instant { return bucket.Instant(p.After / time.Microsecond) }
+
+// A request holds its slot for the time of the lane, and the chart shows the ends.
+func TestPlay_Concurrency(t *testing.T) {
+	r := play(t, `{"lanes": [{"name": "jobs", "algorithm": "concurrency", "tokens": 2, "per": "2s"}],
+		"traffic": {"phases": [{"shape": "steady", "rate": 1, "seconds": 6}], "hand": [0.5, 2.5]}, "export": true}`)
+	lane := r.Lanes[0]
+	for i, want := range []string{
+		"[0,1,0,1,0,2,1,1,0,1]",
+		"[0.5,1,0,0,0,1,0,1,1,1]",
+		"[1,0,5,0,0,0,0,1,2,1]",
+		"[2,1,0,0,0,1,0,1,3,1]",
+		"[2.5,1,0,0,0,1,0,1,4,1]",
+		"[3,0,5,0,0,0,0,1,5,1]",
+		"[4,1,0,0,0,1,0,1,6,1]",
+		"[5,1,0,0,0,1,0,1,7,1]",
+	} {
+		if got := show(t, lane.Decisions[i]); got != want {
+			t.Errorf("request %d: got %s, want %s", i+1, got, want)
+		}
+	}
+	if levels := show(t, lane.Levels); !strings.Contains(levels, "[1.999999,0],[2,1]") {
+		t.Errorf("the chart does not show that a request ends at 2 s: %s", levels)
+	}
+	if !strings.HasPrefix(lane.Trace, `{"at":0,"ip":"192.0.2.1","duration":2}`) {
+		t.Errorf("the trace has no durations: %s", lane.Trace)
+	}
+	const first = "The first denial is request 3 at 1 s: all 2 slots are held, for 2 s each. The client may retry after 5 s."
+	if lane.Words[0] != first || lane.PerSecond != 0 || lane.Totals.Peak != 0 {
+		t.Errorf("%q, %v per second, peak %v", lane.Words, lane.PerSecond, lane.Totals.Peak)
+	}
+}
+
+// A lease of a policy has a bound, and so has the duration of a request.
+func TestPlay_LongRequests(t *testing.T) {
+	for per, ok := range map[string]bool{"8h": true, "8h1s": false, "87600h": false, "2000000h": false} {
+		in := api.Play{Lanes: []api.PlayLane{{Algorithm: "concurrency", Tokens: "2", Per: per}}}
+		in.Traffic.Phases = []api.PlayPhase{{Shape: "pause", Seconds: "1"}}
+		_, err := playground.Play(t.Context(), in)
+		if ok != (err == nil) || !ok && !strings.Contains(err.Error(), "/lanes/0/per") {
+			t.Errorf("%s: %v", per, err)
+		}
+	}
+}

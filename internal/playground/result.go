@@ -17,8 +17,11 @@ func (p *play) buildResult(export bool) api.PlayLaneResult {
 	n, per := l.Refill()
 	r := api.PlayLaneResult{
 		Name: p.Name, Algorithm: p.Algorithm, Rule: p.rule, Limit: p.describeLimit(), Capacity: api.Amount(l.Capacity()),
-		PerSecond: float64(n) / float64(per) * 1000, Window: api.Seconds(p.per), Policy: p.text, Warnings: []string{},
+		Window: api.Seconds(p.per), Policy: p.text, Warnings: []string{},
 		Totals: p.sumTotals(), FirstDenial: p.findFirstDenial(), Decisions: make([]api.PlayDecision, len(p.decisions)), Levels: p.levels,
+	}
+	if p.Algorithm != concurrency {
+		r.PerSecond = float64(n) / float64(per) * 1000
 	}
 	for i := range p.decisions {
 		r.Decisions[i] = p.decisions[i].PlayDecision
@@ -67,7 +70,9 @@ func (p *play) sumTotals() api.PlayTotals {
 	if p.end > 0 {
 		t.Rate = float64(t.Allowed) * float64(second) / float64(p.end)
 	}
-	t.Peak, t.PeakAt = p.findPeak()
+	if p.Algorithm != concurrency {
+		t.Peak, t.PeakAt = p.findPeak()
+	}
 	return t
 }
 
@@ -114,6 +119,9 @@ func (p *play) formatTrace() string {
 		b = append(b, `,"ip":"`+Client+`"`...)
 		if d.requestCost > 0 {
 			b = append(append(b, `,"cost":`...), d.requestCost.String()...)
+		}
+		if p.Algorithm == concurrency {
+			b = api.AppendMicros(append(b, `,"duration":`...), p.per.Microseconds())
 		}
 		b = append(b, "}\n"...)
 	}

@@ -10,7 +10,7 @@ import {icon} from '../shell/icons.js';
 import {ruleHref, secretName} from '../rules/words.js';
 
 // Outcomes of rules that do not apply to the request.
-const asides = new Set(['unmatched', 'off', 'taken', 'unneeded', 'lacking']);
+const asides = new Set(['unmatched', 'off', 'inactive', 'taken', 'unneeded', 'lacking']);
 const mostRules = 200;
 
 export function traceOf(e, tree, heading = 'h3') {
@@ -19,7 +19,7 @@ export function traceOf(e, tree, heading = 'h3') {
 	return h('div', {class: 'trace stack-small'}, verdict(e), globalOverrides(e), shown.length > 0 && h(heading, {class: 'trace-head'}, 'Rules in policy order'),
 		h('ol', {class: 'trace-rules plain'}, shown.map((r) => ruleStep(r, e, tree))),
 		rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules do not apply.`),
-		h('p', {class: 'muted small'}, `As of ${dateTime(e.at)}${e.policy_version ? `, policy version ${e.policy_version}` : ''}. No tokens were spent.`));
+		h('p', {class: 'muted small'}, `As of ${dateTime(e.at)}${e.policy_version ? `, policy version ${e.policy_version}` : ''}${e.price_version ? `, prices ${show(e.price_version, 40)}` : ''}. No tokens were spent.`));
 }
 
 // verdict describes the decision in a sentence.
@@ -60,7 +60,7 @@ function partOf(r) {
 	if (r.outcome === 'denying' || r.outcome === 'blocked' || denies) return {mark: '✗', word: r.outcome === 'blocked' ? 'blocks it' : 'denies it', color: 'denied'};
 	if (r.outcome === 'exempt') return {mark: '✓', word: 'exempts it', color: 'allowed'};
 	if (r.outcome === 'applies' && r.limits.some((l) => l.asked)) return {mark: '✓', word: 'allows it', color: 'allowed'};
-	const words = {applies: 'not checked', unmatched: 'does not match', lacking: 'key missing', taken: 'an earlier tier applied', unneeded: 'not needed', off: 'off'};
+	const words = {applies: 'not checked', unmatched: 'does not match', lacking: 'key missing', taken: 'an earlier tier applied', unneeded: 'not needed', off: 'off', inactive: 'not active now'};
 	return {mark: '–', word: words[r.outcome] ?? r.outcome, color: 'none'};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {h, keyText, replace, show} from '../ui/dom.js';
+import {dateTime} from '../ui/format.js';
 import {keyActions} from '../overrides/actions.js';
 import {followBucket} from './feed.js';
 import {bucketReadout} from './readout.js';
@@ -9,6 +10,7 @@ import {keyHistory} from './history.js';
 import {keyParts} from '../keys/table.js';
 import {Level} from './level.js';
 import {levelChart} from './chart.js';
+import {slotTable} from './slots.js';
 import {tank} from './tank.js';
 
 const SPANS = [30, 60, 120]; // s
@@ -25,6 +27,8 @@ export class KeyView {
 		this.chart = levelChart(this.level, {span: SPANS[1]});
 		this.tank = tank();
 		this.readout = bucketReadout(this.level);
+		this.slots = slotTable();
+		this.slots.update(bucket);
 		this.decisions = decisionTable();
 		this.history = keyHistory(bucket);
 		this.facts = h('p', {class: 'key-facts'});
@@ -63,7 +67,7 @@ export class KeyView {
 				h('section', {class: 'card key-now', 'aria-label': 'Now'}, this.tank.node, this.readout.node),
 				card('key-acts', 'Actions', keyActions(() => this.target(), () => this.history.look())),
 				h('section', {class: 'card key-history', 'aria-label': 'Overrides and recent changes'}, this.history.node),
-				card('card-flush key-decisions', 'Latest decisions', this.decisions.node))); // last: it grows
+				h('div', {class: 'key-decisions stack'}, this.slots.node, card('card-flush', 'Latest decisions', this.decisions.node)))); // last: it grows
 	}
 
 	// target returns the target of actions, with the rate of its limit.
@@ -76,7 +80,8 @@ export class KeyView {
 	head() {
 		const {rule, limit, mode, algorithm, words, shadow, shards, masked} = this.bucket;
 		const [other, block, allow] = ['override', 'blocked_by', 'allowed_by'].map((name) => this.bucket[name]?.id ?? '');
-		const now = JSON.stringify([rule, limit, mode, words, shadow, other, block, allow]);
+		const punished = penaltyWords(this.bucket);
+		const now = JSON.stringify([rule, limit, mode, words, shadow, other, block, allow, punished]);
 		if (now === this.shown) {
 			return;
 		}
@@ -84,6 +89,7 @@ export class KeyView {
 		replace(this.facts, h('a', {href: `#/rules/${encodeURIComponent(rule)}`}, `rule ${show(rule, 64)}`), limit !== rule && h('span', null, `limit ${show(limit, 64)}`),
 			h('span', null, algorithm.replaceAll('_', ' ')), shards > 1 && h('span', null, `${shards} shards`),
 			shadow && h('span', {class: 'badge badge-shadow'}, 'in shadow: denies nothing'), other && h('span', {class: 'badge badge-level'}, 'limit changed by an override'),
+			punished && h('span', {class: 'badge badge-denied'}, punished),
 			block && h('span', {class: 'badge badge-denied'}, 'blocked'), allow && h('span', {class: 'badge badge-allowed'}, 'let through'),
 			masked && h('span', {class: 'badge'}, 'masked'),
 			!masked && this.bucket.parts?.some((p) => p.hashed) && h('span', null, '~ marks the hash of a long value or a possible secret'));
@@ -106,6 +112,7 @@ export class KeyView {
 			onBucket: (shown) => {
 				this.bucket = shown;
 				this.level.capacity = shown.capacity;
+				this.slots.update(shown);
 				this.head();
 			},
 			onLevel: (event) => this.level.tell(event),
@@ -173,6 +180,11 @@ export class KeyView {
 			}
 		}
 	}
+}
+
+// penaltyWords describes a running penalty, or returns ''.
+function penaltyWords({at, penalty}) {
+	return penalty ? `under a penalty until ${dateTime(Math.ceil(Date.parse(at) / 1000 + penalty.left) * 1000)}, level ${penalty.level}` : '';
 }
 
 function spanButtons(chart) {

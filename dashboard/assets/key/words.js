@@ -32,6 +32,8 @@ export function refillWords({algorithm, refill, rate: {tokens: n, per}}) {
 		case 'window':
 		case 'budget':
 			return `${amount} at the start of every ${every(per)}`;
+		case 'slots':
+			return `${tokens(n)} at a time; a slot is free when its request ends, and ${span(per)} after its last renewal at the latest`;
 		case 'queue':
 			return `leaks ${amount} per ${every(per)}, evenly`;
 		default:

@@ -21,7 +21,8 @@ export function whomText(override) {
 		parts.push(override.key);
 	}
 	if (override.match && Object.keys(override.match).length > 0) {
-		parts.push(Object.entries(override.match).map(([name, wanted]) => `${name} = ${valueText(wanted)}`).join(', '));
+		const alternatives = Array.isArray(override.match) ? override.match : [override.match];
+		parts.push(alternatives.map((clauses) => Object.entries(clauses).map(([name, wanted]) => `${name} = ${valueText(wanted)}`).join(', ')).join('; or '));
 	}
 	if (parts.length === 0) {
 		parts.push(override.rules?.length && override.action === 'limit' ? 'every key' : 'all requests');

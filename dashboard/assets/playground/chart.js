@@ -149,7 +149,7 @@ function grid(run, x, y, width) {
 	const lines = places.map((v) => svg('path', {class: v === 0 ? 'play-zero' : v === capacity ? 'play-full' : 'play-grid', d: `M${left} ${y(v).toFixed(1)}H${width - right}`}));
 	const far = places.filter((v, i) => v === 0 || places.every((w, j) => j === i || Math.abs(y(v) - y(w)) > 13 || j > i && w !== 0));
 	const words = far.map((v) => svg('text', {class: 'play-tick', x: left - 8, y: y(v) + 4, 'text-anchor': 'end'}, tokens(v)));
-	const unit = svg('text', {class: 'play-tick', x: left - 8, y: Math.max(10, y(high) - 10), 'text-anchor': 'end'}, 'tokens');
+	const unit = svg('text', {class: 'play-tick', x: left - 8, y: Math.max(10, y(high) - 10), 'text-anchor': 'end'}, run.lane.algorithm === 'concurrency' ? 'free' : 'tokens');
 	return [...lines, ...words, unit];
 }
 

@@ -13,6 +13,7 @@ import {algorithmNames, laneDefaults, phaseDefaults, shapeNames} from './state.j
 
 const durations = [['1s', 'second'], ['2s', '2 seconds'], ['5s', '5 seconds'], ['10s', '10 seconds'], ['30s', '30 seconds'], ['1m', 'minute'], ['5m', '5 minutes'],
 	['1h', 'hour'], ['1d', 'day']];
+const lengths = durations.map(([value, text]) => [value, /^\d/.test(text) ? text : `1 ${text}`]);
 const everies = [['', 'once'], ['100ms', 'every 100 ms'], ['500ms', 'every 500 ms'], ['1s', 'every second'], ['2s', 'every 2 s'], ['3s', 'every 3 s'], ['4s', 'every 4 s'],
 	['5s', 'every 5 s'], ['10s', 'every 10 s'], ['30s', 'every 30 s'], ['1m', 'every minute'], ['5m', 'every 5 minutes']];
 
@@ -35,13 +36,14 @@ export function laneForm(state, i, done) {
 	const number = (name, label, more = {}) => numberField({label, value: lane[name], place: `${at}/${name}`, onInput: keep(name), to: 5000, ...more});
 	const {shape} = algorithmOf(lane.algorithm);
 	const window = shape === 'window' || shape === 'sliding';
+	const slots = shape === 'slots';
 	const list = [
 		choiceField({label: 'Algorithm', value: lane.algorithm, options: Object.entries(algorithmNames()), place: `${at}/algorithm`, onInput: (v) => {
 			state.lanes[i] = laneDefaults(v, lane);
 			changed(true);
 		}}),
-		number('tokens', window ? 'Tokens per window' : 'Refill (tokens)', {decimals: !window}),
-		choiceField({label: window ? 'Window' : 'per', value: lane.per, options: durations, place: `${at}/per`, onInput: set('per')}),
+		number('tokens', slots ? 'Requests at the same time' : window ? 'Tokens per window' : 'Refill (tokens)', {decimals: !window && !slots}),
+		choiceField({label: slots ? 'Each request lasts' : window ? 'Window' : 'per', value: lane.per, options: slots ? lengths : durations, place: `${at}/per`, onInput: set('per')}),
 	];
 	if (shape === 'rate') {
 		list.push(number('capacity', 'Capacity', {to: 10000}));
@@ -63,7 +65,7 @@ export function laneForm(state, i, done) {
 		list.push(choiceField({label: window ? 'Windows start' : 'Intervals start', value: lane.anchor ?? '', place: `${at}/anchor`, onInput: set('anchor'),
 			options: [['', 'by the clock'], ['key', 'per key'], ['first', 'at the first request']]}));
 	}
-	list.push(numberField({label: 'Cost per request', value: lane.cost ?? '1', decimals: true, to: 100, place: `${at}/cost`, onInput: (v) => set('cost')(v === '1' ? '' : v)}));
+	if (!slots) list.push(numberField({label: 'Cost per request', value: lane.cost ?? '1', decimals: true, to: 100, place: `${at}/cost`, onInput: (v) => set('cost')(v === '1' ? '' : v)}));
 	if (state.retry) {
 		list.push(choiceField({label: 'Retry-After jitter', value: lane.jitter ?? '', place: `${at}/jitter`, onInput: set('jitter'),
 			options: [['', '50%, the default'], ['0', 'none'], ['25%', '25%'], ['50%', '50%'], ['100%', '100%']]}));

@@ -15,7 +15,7 @@ const longestLink = 6000; // characters; some programs cut longer links
 
 // algorithmNames are the algorithms of the playground with their labels. A budget is a fixed window with another name.
 export function algorithmNames() {
-	return Object.fromEntries(algorithms().filter((a) => a.shape !== 'budget').map((a) => [a.name, a.label]));
+	return Object.fromEntries(algorithms().filter((a) => a.shape !== 'budget' && a.shape !== 'tokens').map((a) => [a.name, a.label]));
 }
 
 export const shapeNames = {steady: 'Steady', burst: 'Bursts', poisson: 'Random (Poisson)', pause: 'Pause', trace: 'Pasted trace'};
@@ -77,7 +77,7 @@ function ordered(state) {
 export function laneDefaults(algorithm, lane = {}) {
 	const {tokens = '10', per = '1s', cost, jitter} = lane;
 	const next = {algorithm, tokens, per};
-	if (cost !== undefined) next.cost = cost;
+	if (cost !== undefined && algorithmOf(algorithm).shape !== 'slots') next.cost = cost;
 	if (jitter !== undefined) next.jitter = jitter;
 	if (algorithmOf(algorithm).shape === 'rate') next.capacity = lane.capacity ?? tokens;
 	if (algorithmOf(algorithm).shape === 'queue') next.queue = lane.queue ?? '10';

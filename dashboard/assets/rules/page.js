@@ -7,7 +7,7 @@ import {h, replace, show} from '../ui/dom.js';
 import {exampleOf, explainInto} from '../explain/explaining.js';
 import {limitCard, overrideList, ruleFacts} from './facts.js';
 import {requestForm} from '../explain/form.js';
-import {modeBadge, ruleHref, rulesOf, matchList} from './words.js';
+import {modeBadge, ruleHref, rulesOf, matchAny, matchList} from './words.js';
 import {tightKeys} from './keys.js';
 import {trafficTiles} from './traffic.js';
 
@@ -79,7 +79,7 @@ function requests(rule, rules) {
 	const tiers = rules.filter((r) => r.group === rule.group);
 	const parts = [
 		rule.policy.selector.length > 0 && [h('h3', null, 'Selector of the policy'), matchList(rule.policy.selector)],
-		[h('h3', null, rule.policy.selector.length > 0 ? 'Match of the rule' : 'Match'), matchList(rule.match, rule.fallback ? 'requests that match no other rule' : 'all')],
+		[h('h3', null, rule.policy.selector.length > 0 ? 'Match of the rule' : 'Match'), matchAny(rule.match, rule.fallback ? 'requests that match no other rule' : 'all')],
 		tiers.length > 1 && [h('h3', null, rule.group.name ? `Tiers of group ${show(rule.group.name, 64)}` : 'Tiers'), h('p', {class: 'muted small'}, 'The first matching tier applies.'),
 			h('ol', {class: 'rule-tiers'}, tiers.map((t) => h('li', {class: t === rule ? 'strong' : null},
 				t === rule ? h('span', {'aria-current': 'true'}, show(t.name, 64)) : h('a', {href: ruleHref(t.name)}, show(t.name, 64)), ' ', modeBadge(t))))],

@@ -6,7 +6,7 @@
 //     open: the Set of rule names with open details; ruleTree updates it
 
 import {h, replace, show} from '../ui/dom.js';
-import {limitLine, modeBadge, ruleHref, rulesOf, ruleText, matchList, bucketScope} from './words.js';
+import {limitLine, modeBadge, ruleHref, rulesOf, ruleText, matchAny, matchList, bucketScope} from './words.js';
 import {ruleFacts, overrideList} from './facts.js';
 import {trafficCell} from './traffic.js';
 import {tightKeys} from './keys.js';
@@ -90,7 +90,7 @@ function ruleRow(rule, tree, open) {
 		warnings > 0 && h('span', {class: 'badge badge-warn'}, warnings === 1 ? '1 warning' : `${warnings} warnings`),
 		rule.overrides.length > 0 && h('span', {class: 'badge badge-info'}, rule.overrides.length === 1 ? '1 override' : `${rule.overrides.length} overrides`)),
 	h('div', {class: 'tree-whose'}, bucketScope(rule))),
-	h('div', {class: 'tree-match'}, matchList(rule.match, rule.fallback ? 'requests that match no other rule' : rule.policy.selector.length > 0 ? 'all requests of the policy' : 'all requests')),
+	h('div', {class: 'tree-match'}, matchAny(rule.match, rule.fallback ? 'requests that match no other rule' : rule.policy.selector.length > 0 ? 'all requests of the policy' : 'all requests')),
 	h('div', {class: 'tree-limits'}, rule.limits.map(limitLine)),
 	traffic.node), panel);
 	const set = (opened) => {

@@ -8,6 +8,7 @@
 //   modeBadge(rule)     the mode, or null for enforce
 //   bucketScope(rule)   the keys of the rule's buckets
 //   matchList(clauses)  a list of match clauses, or a text if there are none
+//   matchAny(match)     the alternatives of a match, or a text if there are none
 //   limitLine(limit)    a limit in one line
 //   secretName(name, tree)  reports whether the value of an attribute may be a credential
 
@@ -23,7 +24,7 @@ export function ruleHref(name) {
 }
 
 export function ruleText(rule) {
-	const clauses = [...rule.policy.selector, ...rule.match];
+	const clauses = [...rule.policy.selector, ...rule.match.flat()];
 	return [rule.name, rule.description, rule.mode, rule.policy.id, rule.group.name, ...rule.limit_keys, ...clauses.flatMap((c) => [c.attribute, c.wants]),
 		...rule.limits.flatMap((l) => [l.name, l.words]), ...rule.overrides.map((o) => o.id)].join('\n').toLowerCase();
 }
@@ -43,6 +44,11 @@ export function bucketScope(rule) {
 export function matchList(clauses, none = 'all requests') {
 	if (clauses.length === 0) return h('span', {class: 'wanted muted'}, none);
 	return h('ul', {class: 'wanted plain'}, clauses.map((c) => h('li', null, clause(c))));
+}
+
+export function matchAny(match, none) {
+	if (match.length < 2) return matchList(match[0] ?? [], none);
+	return h('div', null, match.map((clauses, i) => [i > 0 && h('p', {class: 'muted small'}, 'or'), matchList(clauses)]));
 }
 
 function clause({attribute, wants}) {

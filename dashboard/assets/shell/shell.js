@@ -19,6 +19,7 @@ const places = [
 	{nav: 'explain', label: 'Explain'},
 	{nav: 'playground', label: 'Playground', short: 'Play'},
 	{nav: 'violations', label: 'Violations', needs: 'violations'},
+	{nav: 'ai', label: 'AI', needs: 'ai'},
 ];
 
 export function shell({live, reroute}) {
