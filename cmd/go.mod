@@ -13,7 +13,9 @@ require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/metehq/mete v0.0.0
+	github.com/metehq/mete/aitokens v0.0.0
 	github.com/metehq/mete/envoyapi v0.0.0
+	github.com/metehq/mete/geoip v0.0.0
 	github.com/metehq/mete/guard v0.0.0
 	github.com/metehq/mete/jwtclaims v0.0.0
 	github.com/metehq/mete/pgstore v0.0.0
@@ -35,7 +37,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0
 	go.opentelemetry.io/proto/otlp v1.11.1
 	golang.org/x/term v0.47.0
-	golang.org/x/text v0.42.0
+	golang.org/x/text v0.43.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	mvdan.cc/sh/v3 v3.14.1
@@ -44,8 +46,11 @@ require (
 require (
 	cel.dev/expr v0.25.3 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
+	github.com/dlclark/regexp2/v2 v2.5.2 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
+	github.com/oschwald/maxminddb-golang/v2 v2.9.0 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
+	github.com/tiktoken-go/tokenizer v0.10.0 // indirect
 )
 
 require (
@@ -89,18 +94,20 @@ require (
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
-	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/net v0.61.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
-	golang.org/x/tools v0.50.0 // indirect
+	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
 )
 
 replace (
 	github.com/metehq/mete => ../
+	github.com/metehq/mete/aitokens => ../aitokens
 	github.com/metehq/mete/envoyapi => ../envoyapi
+	github.com/metehq/mete/geoip => ../geoip
 	github.com/metehq/mete/guard => ../guard
 	github.com/metehq/mete/jwtclaims => ../jwtclaims
 	github.com/metehq/mete/pgstore => ../pgstore

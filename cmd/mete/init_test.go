@@ -40,7 +40,7 @@ func TestInit_Terminal(t *testing.T) {
 	}
 	terminal.end(0)
 	text, err := os.ReadFile(filepath.Join(terminal.dir, "policy.yaml"))
-	if err != nil || !strings.Contains(string(text), "rate: 6/1m, burst: 2") || !strings.Contains(string(text), `["header:x-api-key"]`) {
+	if err != nil || !strings.Contains(string(text), "rate: 6/1m\n    burst: 2\n") || !strings.Contains(string(text), `["header:x-api-key"]`) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // for calendar limits on systems without a time zone database
 
 	"github.com/metehq/mete/cmd/internal/cli"
 )

@@ -157,6 +157,28 @@ func TestRatelimit_Mistakes(t *testing.T) {
 	}
 }
 
+// TestRatelimit_Check validates variables and files without opening a port.
+func TestRatelimit_Check(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "config")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.yaml")
+	for _, c := range []struct{ text, want string }{
+		{"domain: a\nunit: day", "mete ratelimit: warning: " + file + ":2:1: key \"unit\" has no effect here\nthe variables and the configuration are ok\n"},
+		{"domain: ''", "mete ratelimit: dropin: " + file + ":1:9: the domain is missing or empty: set domain to the domain of the rate limit filter in Envoy\n"},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := linkRatelimit(t, "METE_STORE=memory", "RUNTIME_ROOT="+filepath.Dir(dir))
+		cmd.Args = append(cmd.Args, "--check")
+		if output, _ := cmd.CombinedOutput(); string(output) != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.text, output, c.want)
+		}
+	}
+}
+
 // wait waits until the probe succeeds.
 func wait(t *testing.T, event string, probe proctest.Probe) {
 	t.Helper()

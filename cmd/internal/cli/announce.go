@@ -23,12 +23,19 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	main, admin := schemeText(c.TLS)+s.Addr().String(), schemeText(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
-		log.Info("listening", "url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", upstreamText(c), "token_file", s.TokenFile())
+		attrs := []any{"url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", upstreamText(c), "token_file", s.TokenFile()}
+		if p := s.Policy().Prices(); p != nil {
+			attrs = append(attrs, "prices", p.String())
+		}
+		log.Info("listening", attrs...)
 		return
 	}
 	policy := "built-in example"
 	if c.Policy != "" {
 		policy = c.PolicyName()
+	}
+	if p := s.Policy().Prices(); p != nil {
+		policy += ", prices " + p.String()
 	}
 	w := new(bytes.Buffer)
 	defer func() { out.Write(w.Bytes()) }()

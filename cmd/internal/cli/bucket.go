@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/internal/visible"
 )
 
 // bucketCode returns exitOK if the bucket admits a request of the usual cost.
@@ -47,6 +48,9 @@ func bucketText(b *api.Bucket) string {
 		t.WriteString(", for this key in shadow")
 	}
 	t.WriteByte('\n')
+	for _, s := range b.Slots {
+		fmt.Fprintf(&t, "  slot %s ends in %s\n", visible.Text(s.ID), prose.Duration(s.Left.Duration()))
+	}
 	if b.Override != nil {
 		fmt.Fprintf(&t, "  another limit by override %s: %s\n", b.Override.ID, display.EscapeUnsafe(b.Override.Reason))
 	}

@@ -59,7 +59,12 @@ type checkedPolicy struct {
 }
 
 func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
-	m, data, err := readContents(ctx, c.std, name, c.keys, policyOptions())
+	var m *policy.Matcher
+	var data []byte
+	opts, err := policyOptions()
+	if err == nil {
+		m, data, err = readContents(ctx, c.std, name, c.keys, opts)
+	}
 	p := checkedPolicy{name: policyName(name), matcher: m, err: err, data: data}
 	switch {
 	case name == "-":
@@ -96,6 +101,12 @@ func (p *checkedPolicy) addErrors() {
 				f.Value = json.RawMessage(e.Value)
 			case e.Value != "": // cut to a readable length
 				f.Value, _ = json.Marshal(e.Value)
+			}
+			if e.File != p.name { // the prices
+				f.Reason = e.String()
+				f.Path, f.Value, f.Hint = "/prices/file", nil, ""
+				at := policyyaml.Places(p.name, p.data, []string{f.Path})[f.Path]
+				f.Line, f.Column = at.Line, at.Column
 			}
 			p.errors = append(p.errors, f)
 		}

@@ -19,6 +19,9 @@ type checkedFile struct {
 	Warnings []finding     `json:"warnings"` // and notes
 	Tests    *checkedTests `json:"tests,omitempty"`
 	Rules    []checkedRule `json:"rules"`
+
+	PriceVersion string `json:"price_version,omitempty"`
+	PriceDate    string `json:"price_date,omitempty"`
 }
 
 type checkedTests struct {
@@ -72,6 +75,9 @@ func (p *checkedPolicy) writeJSON(w io.Writer) {
 		report.Error = p.testsErr.Error()
 	}
 	if p.matcher != nil {
+		if list := p.matcher.Prices(); list != nil {
+			report.PriceVersion, report.PriceDate = list.Version(), list.Date()
+		}
 		for _, r := range p.matcher.Rules() {
 			report.Rules = append(report.Rules, checkRule(r))
 		}

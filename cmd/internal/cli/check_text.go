@@ -36,7 +36,11 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 			t.Add(l.Name, keyNames(r), r.Mode.String(), storeErrorText(r), prose.Limit(l))
 		}
 	}
-	fmt.Fprintf(out, "%s: %s, %s\n", p.name, c.paintVerdict(p), prose.Count(len(p.matcher.Rules()), "rule"))
+	prices := ""
+	if list := p.matcher.Prices(); list != nil {
+		prices = ", prices " + list.String()
+	}
+	fmt.Fprintf(out, "%s: %s, %s%s\n", p.name, c.paintVerdict(p), prose.Count(len(p.matcher.Rules()), "rule"), visible.Text(prices))
 	t.WriteTo(out)
 	for i := range p.warnings {
 		fmt.Fprint(out, p.warnings[i].text(p.name, c.paint))

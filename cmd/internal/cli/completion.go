@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policyyaml"
 )
 
@@ -85,7 +86,7 @@ func completeRules(cmd *cobra.Command) {
 			if err != nil {
 				continue
 			}
-			if m, err := policyyaml.Parse(name, data, policyOptions()); err == nil {
+			if m, err := policyyaml.Parse(name, data, policy.Options{HashKey: []byte(fixedHashKey), Prices: policyyaml.PricesBeside(name)}); err == nil {
 				for _, r := range m.Rules() {
 					found = append(found, r.Name)
 				}

@@ -62,14 +62,11 @@ func subcommandNames(t *testing.T, name string) (names []string) {
 
 func TestDocs_AreTheHelpTexts(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Commands of mete\n\nThis is the output of `mete help`.\n\nCommands: ")
-	for i, name := range commandNames(t) {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "[%s](#mete-%s)", name, name)
+	b.WriteString("# Commands of mete\n\nThis is the output of `mete help`.\n\n")
+	for _, name := range commandNames(t) {
+		fmt.Fprintf(&b, "- [%s](#mete-%s)\n", name, name)
 	}
-	b.WriteString(". Common flags: [connection](#connection-flags).\n\nExit codes are the same for every command:\n\n" +
+	b.WriteString("\nCommon flags: [connection](#connection-flags).\n\nExit codes are the same for every command:\n\n" +
 		"| Code | Meaning |\n|---|---|\n" +
 		"| 0 | yes, allowed, fine |\n" +
 		"| 1 | no, denied, invalid |\n" +

@@ -199,7 +199,10 @@ func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err err
 }
 
 func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error) {
-	opts := policyOptions()
+	opts, err := policyOptions()
+	if err != nil {
+		return nil, err
+	}
 	if c.at != 0 {
 		opts.Now = c.at.Time()
 	}

@@ -96,6 +96,12 @@ func (c *explainCommand) sourceText(e *api.Explanation) string {
 	if e.PolicyVersion > 0 {
 		text += fmt.Sprintf(", version %d", e.PolicyVersion)
 	}
+	if e.PriceVersion != "" {
+		text += ", prices " + e.PriceVersion
+	}
+	if e.PriceDate != "" && e.PriceDate != e.PriceVersion {
+		text += " of " + e.PriceDate
+	}
 	return fmt.Sprintf("%s, in policy order, on %s:", text, e.At.UTC().Format("2006-01-02 at 15:04:05.999999 UTC"))
 }
 
@@ -103,7 +109,7 @@ func (c *explainCommand) sourceText(e *api.Explanation) string {
 const allRules = 40
 
 // minorOutcomes are the outcomes of rules that do not take part in the decision.
-var minorOutcomes = []string{policy.OutcomeUnmatched.String(), policy.OutcomeDisabled.String(), policy.OutcomeTaken.String(), policy.OutcomeUnneeded.String()}
+var minorOutcomes = []string{policy.OutcomeUnmatched.String(), policy.OutcomeDisabled.String(), policy.OutcomeInactive.String(), policy.OutcomeTaken.String(), policy.OutcomeUnneeded.String()}
 
 // writeRules writes the outcome of every rule and the details of rules that take part in the decision. If a policy
 // has more than allRules rules, writeRules omits the others.

@@ -154,13 +154,20 @@ func limitText(o *api.Override) string {
 }
 
 func matchText(match json.RawMessage) string {
-	var all map[string]any
-	dec := json.NewDecoder(bytes.NewReader(match))
-	dec.UseNumber()
-	if dec.Decode(&all) != nil {
-		return string(match)
+	var alternatives []map[string]any
+	if json.Unmarshal(match, &alternatives) != nil {
+		alternatives = make([]map[string]any, 1)
+		dec := json.NewDecoder(bytes.NewReader(match))
+		dec.UseNumber()
+		if dec.Decode(&alternatives[0]) != nil {
+			return string(match)
+		}
 	}
-	return formatPairs(all)
+	texts := make([]string, len(alternatives))
+	for i, clauses := range alternatives {
+		texts[i] = formatPairs(clauses)
+	}
+	return strings.Join(texts, "; or ")
 }
 
 func formatPairs(all map[string]any) string {

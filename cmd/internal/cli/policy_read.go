@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/bundle"
+	"github.com/metehq/mete/cmd/internal/clientfacts"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/policysign"
 	"github.com/metehq/mete/cmd/internal/storeurl"
@@ -27,7 +29,11 @@ const stdinName = "stdin"
 
 // readPolicy compiles a policy file, standard input for "-", or the rules in a database.
 func readPolicy(ctx context.Context, std Streams, name string) (*policy.Matcher, error) {
-	m, _, err := readContents(ctx, std, name, nil, policyOptions())
+	opts, err := policyOptions()
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := readContents(ctx, std, name, nil, opts)
 	return m, err
 }
 
@@ -41,6 +47,7 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 		m, err := readRules(ctx, name, opts)
 		return m, nil, err
 	}
+	opts.Prices = keys.PricesBeside(name) // beside standard input: in the current directory
 	name, data, err := readPolicyFile(std, name)
 	if err != nil {
 		return nil, nil, err
@@ -72,6 +79,11 @@ func parsePolicy(name string, data []byte, opts policy.Options) (*policy.Matcher
 		return nil, policyyaml.Errors{{File: name, Error: policy.Error{
 			Reason: "this looks like a configuration of mete serve, not like a policy",
 			Hint:   "check it with 'mete serve --check --config " + name + "'",
+		}}}
+	}
+	if err != nil && name != stdinName && isPriceList(name) {
+		return nil, policyyaml.Errors{{File: name, Error: policy.Error{
+			Reason: "this file has prices, and no rules", Hint: "check the policy that names it: prices: { file: ... }",
 		}}}
 	}
 	return m, err
@@ -110,7 +122,7 @@ func expandDirectories(names []string) (files []string, err error) {
 				return err
 			case d.IsDir() && path != name && strings.HasPrefix(d.Name(), "."):
 				return fs.SkipDir
-			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))):
+			case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))) && !isPriceList(path):
 				files = append(files, path)
 			}
 			return nil
@@ -123,6 +135,16 @@ func expandDirectories(names []string) (files []string, err error) {
 		}
 	}
 	return files, nil
+}
+
+// isPriceList reports whether a file has prices of language models. The policies that name it check it.
+func isPriceList(path string) bool {
+	data, err := policyyaml.Read(path)
+	if err != nil {
+		return false
+	}
+	_, err = policyyaml.ParsePrices(path, data)
+	return err == nil
 }
 
 // readRules compiles the rules in a database without creating tables.
@@ -155,12 +177,36 @@ const hashKeyVar = "METE_HASH_KEY"
 // not a secret, because its hashes stay in the process.
 const fixedHashKey = "the key of check, replay and explain"
 
-func policyOptions() policy.Options {
+// policyOptions returns the options of commands that decide without a server. They read the same variables as servers.
+func policyOptions() (policy.Options, error) {
 	key := os.Getenv(hashKeyVar)
 	if key == "" {
 		key = fixedHashKey
 	}
-	return policy.Options{HashKey: []byte(key)}
+	facts, err := environmentFacts()
+	facts.Check = nil // tests and requests may contain the attributes
+	return policy.Options{HashKey: []byte(key), Facts: facts}, err
+}
+
+// environmentFacts opens the files that variables name. They stay open until the program ends.
+var environmentFacts = sync.OnceValues(func() (policy.Facts, error) {
+	files := config.GeoIP{Country: os.Getenv("METE_GEOIP_COUNTRY"), ASN: os.Getenv("METE_GEOIP_ASN"), TorExits: os.Getenv("METE_GEOIP_TOR_EXITS")}
+	facts, _, err := clientfacts.Open(files, nil, func(setting string) string {
+		return "METE_" + strings.ToUpper(strings.ReplaceAll(setting, ".", "_"))
+	})
+	return facts, err
+})
+
+// factsNote returns a note about the first attribute of m that requests do not have because its file is missing.
+func factsNote(m *policy.Matcher) string {
+	facts, err := environmentFacts()
+	if err != nil {
+		return ""
+	}
+	for _, a := range clientfacts.Missing(m, facts) {
+		return fmt.Sprintf("no request has %v: %v", a, facts.Check(a))
+	}
+	return ""
 }
 
 // hashKeyNote returns a note about the first rule in m that depends on hashed keys while hashKeyVar is not set.

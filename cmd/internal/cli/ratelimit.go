@@ -33,7 +33,7 @@ required: METE_STORE=memory keeps the limits in this process.
 An invalid configuration never replaces a valid one. SIGTERM and SIGINT stop the
 service after the active calls. doc/envoy.md lists all variables, and the
 differences from envoyproxy/ratelimit. With --check, the command validates the
-variables, then exits.
+variables and the configuration files, then exits.
 `
 
 func newRatelimitCommand(std Streams) *cobra.Command {
@@ -43,19 +43,27 @@ func newRatelimitCommand(std Streams) *cobra.Command {
 		Use: ratelimitName + " [flags]", Short: "Run in place of envoyproxy/ratelimit", Long: ratelimitAbout, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, warnings, err := ratelimit.ReadSettings(os.Environ())
+			if err == nil {
+				err = s.CheckStore()
+			}
+			if err == nil && check {
+				var more []string
+				more, err = s.CheckFiles()
+				warnings = append(warnings, more...)
+			}
 			if err != nil || check {
 				for _, warning := range warnings {
 					fmt.Fprintf(std.Err, "mete ratelimit: warning: %s\n", visible.Lines(warning))
 				}
-			}
-			if err == nil {
-				err = s.CheckStore()
 			}
 			switch {
 			case err != nil:
 				return failEach(exitUsage, err)
 			case check && format == "json":
 				return writeJSON(std.Out, checkedVariables{OK: true, Warnings: len(warnings)})
+			case check && s.ConfigType == "FILE":
+				fmt.Fprintln(std.Out, "the variables and the configuration are ok")
+				return nil
 			case check:
 				fmt.Fprintln(std.Out, "the variables are ok")
 				return nil
@@ -63,12 +71,12 @@ func newRatelimitCommand(std Streams) *cobra.Command {
 			return runRatelimit(cmd.Context(), std, s, warnings)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "validate the environment variables, then exit")
+	cmd.Flags().BoolVar(&check, "check", false, "validate the environment variables and the configuration files, then exit")
 	addChoice(cmd, &format, "format", "with --check: the `FORMAT` of the output", "text", "json")
 	return cmd
 }
 
-// checkedVariables is the JSON output of "mete ratelimit --check --format json" for valid variables.
+// checkedVariables is the JSON output of "mete ratelimit --check --format json" for valid variables and files.
 type checkedVariables struct {
 	OK       bool `json:"ok"`
 	Warnings int  `json:"warnings"` // on the standard error

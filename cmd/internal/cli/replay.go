@@ -45,10 +45,15 @@ With --store redis://HOST or postgres://HOST/DATABASE the buckets are in that
 store, under unique names, and the command removes them at the end.
 
 A JSON line is one request. Only "at" is required, in seconds. "cost" replaces
-the cost in the policy:
+the cost in the policy. A request holds its slots for "duration" seconds, and
+its response then settles its charge. "ai" has the attributes of a request to a
+language model, and "usage" the tokens that it used:
 
   {"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1",
-   "headers":{},"query":{},"jwt":{},"cost":null}
+   "headers":{},"query":{},"jwt":{},"cost":null,"duration":0.25,
+   "status":200,"bytes":612,"response_headers":{},
+   "ai":{"model":"gpt-4o","prompt_tokens":812,"max_tokens":400},
+   "usage":{"input":812,"cached":0,"cache_write":0,"output":208,"reasoning":0}}
 `
 
 type replayCommand struct {
@@ -97,7 +102,7 @@ func (c *replayCommand) replay(ctx context.Context) error {
 		}
 		policies = append(policies, m)
 	}
-	c.noteHashKey(policies)
+	c.noteSettings(policies)
 	p, err := c.newRun(ctx)
 	if err != nil {
 		return err
@@ -149,12 +154,14 @@ func markBroken(err error) error {
 	return err
 }
 
-// noteHashKey prints at most one note about rules that depend on the servers' hash_key.
-func (c *replayCommand) noteHashKey(policies []*policy.Matcher) {
+// noteSettings prints at most one note about rules that depend on settings of the servers.
+func (c *replayCommand) noteSettings(policies []*policy.Matcher) {
 	for _, m := range policies {
-		if note := hashKeyNote(m); note != "" {
-			fmt.Fprintf(c.std.Err, "mete replay: note: %s\n", note)
-			return
+		for _, note := range []string{hashKeyNote(m), factsNote(m)} {
+			if note != "" {
+				fmt.Fprintf(c.std.Err, "mete replay: note: %s\n", note)
+				return
+			}
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (p untimedStore) Take(ctx context.Context, dst []bucket.Snapshot, charges [
 
 func overflowCount(s stores.Store) uint64 {
 	if m, ok := s.(*stores.Memory); ok {
-		return m.Stats().Overflowed
+		return m.Stats().Spilled()
 	}
 	return 0
 }

@@ -65,7 +65,7 @@ func (c *replayCommand) newRun(ctx context.Context) (*replayRun, error) {
 // runOne replays the trace through one policy and closes the run.
 func (p *replayRun) runOne(m *policy.Matcher) (*replaying.Stats, error) {
 	stats := replaying.NewStats(m)
-	err := replaying.Run(p.ctx, replaying.Config{Policy: m, Trace: p.trace, Store: p.newStore, Invalid: p.invalid(stats),
+	err := replaying.Run(p.ctx, replaying.Config{Policy: m, Trace: p.trace, Store: p.newStore, Invalid: p.invalid(stats), Settled: stats.Settle,
 		Each: func(req *trace.Request, d *mete.Decision) error {
 			p.step()
 			if p.command.format == "json" {
@@ -133,8 +133,8 @@ func (p *replayRun) close(err error) error {
 	}
 	for _, s := range p.stores {
 		if n := overflowCount(s); n > 0 {
-			fmt.Fprintf(p.command.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
-				p.command.store.Memory.MaxKeys, prose.Count(n, "request shared", "requests shared"))
+			fmt.Fprintf(p.command.std.Err, "mete replay: more than %d buckets were not full at the same time; %s\n",
+				p.command.store.Memory.MaxKeys, prose.Count(n, "request followed on_full", "requests followed on_full"))
 		}
 	}
 	return nil

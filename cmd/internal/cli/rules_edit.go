@@ -167,7 +167,8 @@ func (c *rulesCommand) export(ctx context.Context, source *rules.Source) error {
 	if err != nil {
 		return err
 	}
-	if left := len(set.Rules) - len(m.Rules()); left > 0 {
+	active := slices.DeleteFunc(slices.Clone(m.Rules()), (*policy.Rule).IsGuard)
+	if left := len(set.Rules) - len(active); left > 0 {
 		fmt.Fprintf(c.std.Err, "mete rules: %s omitted: not active\n", prose.Count(left, "rule is", "rules are"))
 	}
 	if c.format == "json" {

@@ -16,7 +16,8 @@ import (
 const signAbout = `
 Signs policy files for 'mete serve --policy-key PUBLIC.pem'. The signature of
 policy.yaml is policy.yaml.sig, in the same directory. It covers the exact
-bytes: sign again after every change.
+bytes: sign again after every change. If the policy names a file with prices,
+sign that file, too. Its date must not go back.
 
 The key is an Ed25519 key in PEM, from --new-key or from
 "openssl genpkey -algorithm ed25519". Keep the private key where you release

@@ -41,6 +41,9 @@ With --max-wait, the server reserves tokens that are not there yet, and the
 command ends when they have come. A leaky bucket delays the end in the same way.
 If the command is interrupted before, it ends with 2, and the tokens stay spent.
 
+Under a concurrency limit, the command prints a slot. Release it when the work
+has ended: see 'mete slots'.
+
 With --key the command takes up to --cost tokens from one bucket, regardless of
 the rules, which undoes 'mete reset --key'. It needs the role operate. The exit
 code is 1 if the bucket was empty.
@@ -51,7 +54,8 @@ Asks a running server for the decision of 'mete take' without spending tokens or
 waiting. Arguments, output and exit codes are the same as for 'mete take'.
 
 With --key it shows one bucket: its exact level, its limit and the overrides
-that apply to it. It needs the role read. The exit code is 0 if a request of the
+that apply to it. Under a concurrency limit, it lists the slots that requests
+hold. It needs the role read. The exit code is 0 if a request of the
 usual cost would pass, and 1 if not.
 `
 

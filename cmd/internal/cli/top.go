@@ -40,7 +40,8 @@ Keys on a terminal:
   o       the next order: count, last, first or key
   p       pause
   arrows  choose a key
-  Enter   its details, with commands to copy
+  Enter   its details, with commands to copy. They include the slots that
+          requests hold under a concurrency limit
 
 Above the list are the requests per second. Degraded requests were decided
 without the store. NO_COLOR turns colors off.

@@ -9,11 +9,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/topkeys"
 )
 
 // A screen has all that a program wrote to its terminal.
@@ -103,5 +107,35 @@ func TestTop_OnTerminal(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("mete top: %v", err)
 		}
+	}
+}
+
+// The details of a key show the slots that requests hold.
+func TestTop_SlotsOnTerminal(t *testing.T) {
+	lim, url := serveTop(t, httpapi.RoleOperate, `{"rules": [{"name": "jobs", "limit_keys": ["query:tenant"], "algorithm": "concurrency", "max": 2, "lease": "24h"}]}`,
+		func(tr *topkeys.Tracker, now bucket.Instant) {
+			tr.Record(now, topkeys.KindDenied, "jobs", "jobs:tenant=acme", time.Second)
+		})
+	d, err := lim.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"query:tenant": "acme"}})
+	if err != nil || !d.Allowed {
+		t.Fatalf("%+v, error %v", d, err)
+	}
+	cmd := exec.CommandContext(t.Context(), proctest.Build(t, "../../mete"), "top", "--server", url, "--interval", "1h")
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "NO_COLOR=1")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	s := follow(terminal)
+	s.wait(t, "query:tenant=acme")
+	for _, step := range [][2]string{{"\x1b[B\r", d.Slots.ID().String() + " ends in "}, {"q", "\x1b[?1049l"}} {
+		if _, err := terminal.WriteString(step[0]); err != nil {
+			t.Fatal(err)
+		}
+		s.wait(t, step[1])
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("mete top: %v", err)
 	}
 }

@@ -23,9 +23,25 @@ import (
 // topServer has counted keys of two rules. The caller has the role operate.
 func topServer(t *testing.T, role httpapi.Role) string {
 	t.Helper()
-	m, err := policy.Load([]byte(`{"rules": [
+	_, url := serveTop(t, role, `{"rules": [
 		{"name": "free", "limit_keys": ["ip:address", "path"], "algorithm_config": {"rps": 10, "burst": 2}},
-		{"name": "all", "limit_keys": [], "algorithm_config": {"rps": 10, "burst": 2}}]}`), policy.Options{})
+		{"name": "all", "limit_keys": [], "algorithm_config": {"rps": 10, "burst": 2}}]}`, func(tr *topkeys.Tracker, now bucket.Instant) {
+		for i := range 40 {
+			tr.Record(now.Add(-time.Minute), topkeys.KindDenied, "free", "free:ip=192.0.2.1|path=/a%20b", 90*time.Second)
+			if i%2 == 0 {
+				tr.Record(now.Add(-3*time.Second), topkeys.KindDenied, "free", fmt.Sprintf("free:ip=192.0.2.%d|path=/", 10+i), bucket.Never)
+			}
+		}
+		tr.Record(now, topkeys.KindDenied, "all", "all:", 10*time.Millisecond)
+		tr.Record(now, topkeys.KindNear, "free", "free:ip=2001:db8::/64|path=/", 0)
+	})
+	return url
+}
+
+// serveTop serves the keys that record records.
+func serveTop(t *testing.T, role httpapi.Role, rules string, record func(tr *topkeys.Tracker, now bucket.Instant)) (lim *mete.Limiter, url string) {
+	t.Helper()
+	m, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +49,7 @@ func topServer(t *testing.T, role httpapi.Role) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(store, m, mete.Config{})
-	if err != nil {
+	if lim, err = mete.New(store, m, mete.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	now := bucket.Instant(1_790_000_060_000_000)
@@ -42,14 +57,7 @@ func topServer(t *testing.T, role httpapi.Role) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 40 {
-		tr.Record(now.Add(-time.Minute), topkeys.KindDenied, "free", "free:ip=192.0.2.1|path=/a%20b", 90*time.Second)
-		if i%2 == 0 {
-			tr.Record(now.Add(-3*time.Second), topkeys.KindDenied, "free", fmt.Sprintf("free:ip=192.0.2.%d|path=/", 10+i), bucket.Never)
-		}
-	}
-	tr.Record(now, topkeys.KindDenied, "all", "all:", 10*time.Millisecond)
-	tr.Record(now, topkeys.KindNear, "free", "free:ip=2001:db8::/64|path=/", 0)
+	record(tr, now)
 	api, err := httpapi.New(lim, httpapi.Config{
 		Admin: true, Role: func(*http.Request) httpapi.Role { return role },
 		Top: httpapi.Top{Tracker: tr, Now: func() bucket.Instant { return now }, MaskKey: []byte("k")},
@@ -59,7 +67,7 @@ func topServer(t *testing.T, role httpapi.Role) string {
 	}
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
-	return s.URL
+	return lim, s.URL
 }
 
 func TestTop_ShowsOneList(t *testing.T) {

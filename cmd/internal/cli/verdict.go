@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/prose"
+	"github.com/metehq/mete/internal/visible"
 )
 
 // printDecision writes d as text or as one line of JSON.
@@ -25,6 +26,9 @@ func printDecision(w io.Writer, format string, d api.Decision) error {
 	}
 	for _, l := range d.Limits {
 		fmt.Fprintf(w, "  %-*s  %d left%s%s\n", width, l.Limit, l.Remaining, debtText(l), refillText(l))
+	}
+	if d.Slot != "" {
+		fmt.Fprintf(w, "  slot %s ends in %s\n", visible.Text(d.Slot), prose.Duration(d.Lease.Duration()))
 	}
 	return nil
 }

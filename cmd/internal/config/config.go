@@ -65,7 +65,7 @@ type Config struct {
 	H2C                  bool     `yaml:"h2c"`
 	MaxDelayed           int      `yaml:"max_delayed"`
 	Adaptive             Adaptive `yaml:"adaptive"`
-	RewriteHost          bool     `yaml:"rewrite_host"`
+	RewriteHost          *bool    `yaml:"rewrite_host"`     // nil: for https servers with a name
 	MaxBodyBytes         int      `yaml:"max_body_bytes"`   // 0: no bound
 	DecisionProfile      string   `yaml:"decision_profile"` // one of [httpapi.Profiles]; empty: no /v1/decision
 
@@ -74,6 +74,7 @@ type Config struct {
 	ForwardedHeader string         `yaml:"forwarded_header"`
 	TrustJWT        bool           `yaml:"trust_jwt"` // trust claims WITHOUT a check of the signature
 	JWT             JWT            `yaml:"jwt"`
+	GeoIP           GeoIP          `yaml:"geoip"`
 	HashKey         string         `yaml:"hash_key" secret:"all"`
 
 	Violations          *storeurl.URL `yaml:"violations" secret:"password"` // a PostgreSQL; nil: not recorded
@@ -103,6 +104,13 @@ type JWT struct {
 	Issuer     string        `yaml:"issuer"`
 	Audience   []string      `yaml:"audience"`
 	Leeway     time.Duration `yaml:"leeway"`
+}
+
+// GeoIP names the files of package geoip. An empty path means no file.
+type GeoIP struct {
+	Country  string `yaml:"country"`
+	ASN      string `yaml:"asn"`
+	TorExits string `yaml:"tor_exits"`
 }
 
 // Timeouts bound the server's waits. 0 disables the timeouts of request bodies, response bodies and upgraded

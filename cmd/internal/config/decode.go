@@ -148,6 +148,21 @@ func (d *decoder) mappings(n *yamltree.Node, v reflect.Value, key string) {
 	}
 }
 
+// automatic is the default of a setting that is otherwise true or false.
+const automatic = "auto"
+
+// choice returns nil for automatic.
+func (d *decoder) choice(key, text string) *bool {
+	if text == automatic {
+		return nil
+	}
+	chosen, err := strconv.ParseBool(text)
+	if err != nil {
+		d.fail(key, "%q is neither auto, true nor false", text)
+	}
+	return &chosen
+}
+
 // set sets one setting from text. It expands ${NAME} from the environment and splits lists at commas.
 func (d *decoder) set(v reflect.Value, key, text string) {
 	written := text
@@ -170,6 +185,8 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 		if *p, err = strconv.ParseBool(text); err != nil {
 			d.fail(key, "%q is neither true nor false", text)
 		}
+	case **bool:
+		*p = d.choice(key, text)
 	case *int:
 		if *p, err = strconv.Atoi(text); err != nil {
 			d.fail(key, "%q is not a whole number", text)

@@ -59,6 +59,8 @@ func formOf(t reflect.Type) string {
 		return "list of mappings, YAML or JSON"
 	case t.Kind() == reflect.Slice:
 		return "list, separated by commas"
+	case t == reflect.TypeFor[*bool]():
+		return "auto, true or false"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Float64:

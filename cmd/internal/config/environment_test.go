@@ -30,8 +30,9 @@ func TestEnvironment_EverySetting(t *testing.T) {
 		"resp_listen": "6380", "resp_tls.cert": "/dev/null", "resp_tls.key": "/dev/null", "resp_tls.client_ca": "/dev/null",
 		"underscores_in_headers": "pass", "adaptive.law": "aimd", "adaptive.tolerance": "2", "adaptive.floor": "0.5",
 		"decision_profile": "nginx", "trusted_proxies": "10.0.0.0/8, ::1", "forwarded_header": "X-Real-IP",
-		"jwt.algorithms": "[ES256]", "jwt.keys": "keys.json", "jwt.issuer": "i", "jwt.audience": "a,b", "hash_key": "${k}",
-		"violations": "postgres://db/x", "violations_user": "header:x-user", "rate_limit_fields": "none", "cors_origins": "https://a.example,https://b.example",
+		"jwt.algorithms": "[ES256]", "jwt.keys": "keys.json", "jwt.issuer": "i", "jwt.audience": "a,b",
+		"geoip.country": "c.mmdb", "geoip.asn": "a.mmdb", "geoip.tor_exits": "exits.txt", "hash_key": "${k}",
+		"violations": "postgres://db/x", "violations_user": "header:x-user", "rate_limit_fields": "none", "rewrite_host": "true", "cors_origins": "https://a.example,https://b.example",
 		"log_format": "json", "log_level": "debug", "telemetry.endpoint": "http://127.0.0.1:4318", "telemetry.headers": "a=b,c=d", "telemetry.sample": "0.5",
 		"upgrades": "websocket,x", "trusted_hops": "2", "violations_retention": "40d", "denial_log.max_lines": "20", "denial_webhook.url": "https://h/d", "denial_webhook.headers": "a=b,c=d", "denial_webhook.secret": "s3cret", "denial_webhook.batch": "20", "top_keys": "20",
 	}

@@ -116,6 +116,9 @@ func (c *Config) resolvePaths(dir string) {
 	if !strings.Contains(c.JWT.Keys, "://") {
 		c.JWT.Keys = under(c.JWT.Keys)
 	}
+	for _, file := range []*string{&c.GeoIP.Country, &c.GeoIP.ASN, &c.GeoIP.TorExits} {
+		*file = under(*file)
+	}
 }
 
 func (d *decoder) override(c *Config, s Setting) {

@@ -34,8 +34,8 @@ func apisixMatch(route node) (match map[string]any, reason string) {
 	}
 	hosts := slices.Concat(route.field("host").texts(), route.field("hosts").texts())
 	for i, host := range hosts {
-		if strings.Contains(host, "*") {
-			return nil, "has a wildcard as its host."
+		if !isHostPattern(host) {
+			return nil, "has a wildcard within its host."
 		}
 		hosts[i] = strings.ToLower(host)
 	}
@@ -49,6 +49,15 @@ func apisixMatch(route node) (match map[string]any, reason string) {
 		match["ip:address"] = oneOrMore(addresses)
 	}
 	return match, ""
+}
+
+// isHostPattern reports whether a policy can match a host, which may have a star instead of its first or last labels.
+func isHostPattern(host string) bool {
+	name := strings.TrimPrefix(host, "*.")
+	if name == host {
+		name = strings.TrimSuffix(host, ".*") + "."
+	}
+	return !strings.Contains(name, "*")
 }
 
 var apisixVariables = map[string]string{

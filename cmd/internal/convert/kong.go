@@ -23,13 +23,9 @@ const (
 	kongCredential = "header:x-credential-identifier"
 )
 
-// kongWindows are the periods of rate-limiting in ascending order.
-var kongWindows = []struct {
-	name   string
-	window time.Duration
-}{
-	{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour},
-	{"month", 30 * 24 * time.Hour}, {"year", 365 * 24 * time.Hour},
+// kongWindows are the periods of rate-limiting in ascending order. Months and years follow the calendar in UTC.
+var kongWindows = []struct{ name, window string }{
+	{"second", "1s"}, {"minute", "1m"}, {"hour", "1h"}, {"day", "1d"}, {"month", "month"}, {"year", "year"},
 }
 
 type kongFile struct {
@@ -189,10 +185,11 @@ func (f *kongFile) readLimits(p *kongPlugin) *Error {
 		if tokens == 0 {
 			return n.fail("%s: want a number above 0 (got 0)", w.name)
 		}
-		p.limits = append(p.limits, map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": formatSpan(w.window)})
-		if w.name == "month" || w.name == "year" {
-			f.Differ(n.position(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", formatSpan(w.window)), "")
+		limit := map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": w.window}
+		if w.name == w.window { // a calendar
+			limit["timezone"] = "UTC"
 		}
+		p.limits = append(p.limits, limit)
 	}
 	if len(p.limits) == 0 {
 		return p.node.fail("the plugin rate-limiting has no limit: want second, minute, hour, day, month or year in config")
@@ -302,8 +299,8 @@ func kongMatch(route node) (match map[string]any, reason string) {
 	}
 	if hosts := route.field("hosts").texts(); len(hosts) > 0 {
 		for i, host := range hosts {
-			if strings.Contains(host, "*") {
-				return nil, "has a wildcard as its host."
+			if !isHostPattern(host) {
+				return nil, "has a wildcard within its host."
 			}
 			hosts[i] = strings.ToLower(host)
 		}

@@ -70,8 +70,8 @@ func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	switch {
 	case name == "_" || name == "":
 	case strings.HasPrefix(name, "~") || strings.HasPrefix(name, "*.") || strings.HasPrefix(name, "."):
-		c.Differ(d.position(), fmt.Sprintf("The server name %s is a pattern.", name), "The policy matches hosts by name, or by how they begin, and leaves the pattern out.",
-			"List the hosts in the clause host of the rules.")
+		c.Differ(d.position(), fmt.Sprintf("The server name %s is a pattern.", name), "The policy leaves the pattern out, because nginx prefers the exact names of other servers.",
+			`List the hosts in the selector, or write "*.example.com" if no other server has such a name.`)
 		if strings.HasPrefix(name, ".") {
 			s.names = append(s.names, strings.ToLower(name[1:]))
 		}

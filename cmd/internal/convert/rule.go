@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +25,9 @@ type Rule struct {
 	OnStoreError string         `json:"on_store_error,omitempty"`
 	Jitter       string         `json:"jitter,omitempty"`
 	Algorithm    string         `json:"algorithm,omitempty"`
-	Config       map[string]any `json:"algorithm_config,omitempty"`
+
+	// Config has the fields of the limit. A file has them as fields of the rule.
+	Config map[string]any `json:"-"`
 
 	// Limits replaces Algorithm and Config in a rule with several limits. Each limit has a name, an algorithm and
 	// its fields.
@@ -40,6 +43,17 @@ type Rule struct {
 type Selector struct {
 	Exact  []string `json:"pathExact,omitempty"`
 	Prefix []string `json:"pathPrefix,omitempty"` // whole segments: /v1 is /v1 and all below /v1/
+}
+
+// MarshalJSON writes the rule in the short form: with the fields of its limit.
+func (r Rule) MarshalJSON() ([]byte, error) {
+	type fields Rule
+	text, err := json.Marshal(fields(r))
+	if err != nil || len(r.Config) == 0 {
+		return text, err
+	}
+	config, err := json.Marshal(r.Config)
+	return append(append(text[:len(text)-1], ','), config[1:]...), err
 }
 
 // Not returns a match value for all values except these.

@@ -109,7 +109,7 @@ func (l *Log) Record(ctx context.Context, d *mete.Denial) {
 	}
 	denial.EachShadow(d, func(at int) {
 		s := &d.Shadow[at]
-		l.record(ctx, id{s.Rule.Name, s.Limit.Name, s.Limit.Reason, s.Key, true}, d, s.RetryAfter, now)
+		l.record(ctx, id{s.Rule.Name, s.Limit.Name, s.Reason(), s.Key, true}, d, s.RetryAfter, now)
 	})
 }
 

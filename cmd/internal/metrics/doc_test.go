@@ -18,6 +18,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/ai"
+	"github.com/metehq/mete/aiusage"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/bundle"
 	"github.com/metehq/mete/cmd/internal/denials"
@@ -74,10 +76,19 @@ func complete(t *testing.T) *metrics.Registry {
 		metrics.DenialWebhook(func() webhook.Stats { return webhook.Stats{} }),
 		metrics.Telemetry(func() telemetry.Stats { return telemetry.Stats{} }),
 		metrics.Log(func() logpipe.Stats { return logpipe.Stats{} }),
+		metrics.AI(func() aiusage.State {
+			learned := ai.Ratio{Requests: 1}
+			return aiusage.State{
+				Policy: aiusage.Policy{Money: true}, Models: []aiusage.Model{{Model: "m", Prompt: learned, Completion: learned}},
+				Rules: []aiusage.Rule{{Rule: "ten"}},
+			}
+		}),
 		metrics.Build(buildinfo.Read),
 	)
 	r.SetPolicy(m)
 	r.Count(&mete.Decision{Degraded: true, Failure: store.FailureError, Rule: "ten"})
+	r.CountHold("hold", "opened")
+	r.CountSettlement(&policy.Settlement{Rule: m.Rules()[0]})
 	r.ObserveDecision(metrics.Take, 1, "")
 	r.ObserveStoreCall(metrics.StoreTake, 1, store.ErrUnavailable)
 	return r

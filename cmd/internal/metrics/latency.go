@@ -24,6 +24,9 @@ const (
 	StoreTake   = "take"
 	StoreRefund = "refund"
 	StoreReset  = "reset"
+	StoreHold   = "hold"
+	StoreSettle = "settle"
+	StoreRenew  = "renew"
 )
 
 // decisionBuckets range from a decision in memory to a long timeout. storeBuckets begin at a round trip within one

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package metrics exposes the metrics of a server in the Prometheus format. No label contains a bucket key or
-// other data from clients.
+// other data from clients, except names of models that a provider has accepted.
 package metrics
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/policy"
 )
 
 // A Source writes the metrics of one part of a server. It is called for each scrape and must be safe for
@@ -23,6 +24,7 @@ type Source func(writer)
 type Registry struct {
 	registry  *prometheus.Registry
 	decisions [2][len(makers)]prometheus.Counter // by allowed and maker
+	holds     *prometheus.CounterVec
 	rules     ruleCounts
 	latency   latency
 	handler   http.Handler
@@ -53,7 +55,11 @@ func New() *Registry {
 			r.decisions[allowed][i] = decisions.WithLabelValues(outcome, by)
 		}
 	}
-	r.registry.MustRegister(decisions, r.latency.decision, r.latency.store, r.latency.storeErrors, r)
+	r.holds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mete_holds_total",
+		Help: "Calls about holds, by operation (hold, settle, release, renew) and result. Denials of holds also count as decisions.",
+	}, []string{"operation", "result"})
+	r.registry.MustRegister(r.holds, decisions, r.latency.decision, r.latency.store, r.latency.storeErrors, r)
 	r.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.handler = promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError,
@@ -66,6 +72,14 @@ const maxScrapes = 4
 
 // Gatherer returns the metrics for other exporters.
 func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }
+
+// CountSettlement counts the effect of a response. It is for [mete.Config.OnSettlement].
+func (r *Registry) CountSettlement(s *policy.Settlement) {
+	r.rules.counter(s.Rule.Name).settled[settlementIndex(s)].Add(1)
+}
+
+// CountHold counts a call about a hold. It is for [mete.Config.OnHold].
+func (r *Registry) CountHold(op, result string) { r.holds.WithLabelValues(op, result).Inc() }
 
 func (r *Registry) Count(d *mete.Decision) {
 	allowed, by := 0, byStore

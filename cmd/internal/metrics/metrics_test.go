@@ -257,6 +257,31 @@ func TestRegistry_ConcurrentUse(t *testing.T) {
 	c.has(`mete_decisions_total{by="store",outcome="denied"} 570`)
 }
 
+// Responses that settle charges count by rule and result, from 0 for a rule with charge_on.
+func TestSettlements(t *testing.T) {
+	m, err := policy.Load([]byte(`{"rules": [
+		{"name": "guesses", "limit_keys": [], "charge_on": {"status": [401]}, "algorithm_config": {"rps": 1, "burst": 1}},
+		{"name": "all", "limit_keys": [], "group": "all", "algorithm_config": {"rps": 1, "burst": 1}}]}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := metrics.New()
+	r.SetPolicy(m)
+	for _, s := range []policy.Settlement{{Reserved: 1000}, {Reserved: 1000, Charged: 1000}, {Reserved: 1000}, {Reserved: 1000, Charged: 1000, Err: store.ErrUnavailable}} {
+		s.Rule = m.Rules()[0]
+		r.CountSettlement(&s)
+	}
+	text := scrape(t, r, "")
+	for result, n := range map[string]int{"refunded": 2, "kept": 1, "changed": 0, "failed": 1} {
+		if want := fmt.Sprintf(`mete_rule_settlements_total{result=%q,rule="guesses"} %d`, result, n); !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, `mete_rule_settlements_total{result="refunded",rule="all"}`) {
+		t.Error("a rule without charge_on has a counter")
+	}
+}
+
 func BenchmarkCount(b *testing.B) {
 	c := count(b, tenAndTrial)
 	var d mete.Decision

@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,7 +40,25 @@ func softenedBy(m policy.Mode) int {
 	return 0
 }
 
+// settlements are the results of [policy.Settlement].
+var settlements = [...]string{"refunded", "kept", "changed", "failed"}
+
+// settlementIndex returns the index in settlements.
+func settlementIndex(s *policy.Settlement) int {
+	switch {
+	case s.Err != nil:
+		return 3
+	case s.Charged == 0:
+		return 0
+	case s.Charged == s.Reserved:
+		return 1
+	}
+	return 2
+}
+
 type ruleCount struct {
+	awaits                atomic.Bool // a limit is charged by responses
+	settled               [len(settlements)]atomic.Uint64
 	allowed, denied, near atomic.Uint64
 	skipped               atomic.Uint64
 	shadow                [len(softened)]atomic.Uint64
@@ -72,6 +91,9 @@ func (r *Registry) SetPolicy(m *policy.Matcher) {
 			names[rule.Name] = before[rule.Name]
 		default:
 			names[rule.Name] = new(ruleCount)
+		}
+		if r := names[rule.Name]; r != nil {
+			r.awaits.Store(slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.AwaitsResponse() }))
 		}
 	}
 	c.names.Store(&names)
@@ -142,6 +164,9 @@ var (
 		[]string{"rule", "mode"}, nil)
 	ruleDegraded = prometheus.NewDesc("mete_rule_degraded_total",
 		"Decisions without the store, by rule and reason.", []string{"rule", "reason"}, nil)
+	ruleSettled = prometheus.NewDesc("mete_rule_settlements_total",
+		"Charges that a response settled, by rule and result: refunded, kept, changed, or failed (not all of the final cost was applied).",
+		[]string{"rule", "result"}, nil)
 )
 
 // rules writes the counters of rules. It includes zeros, because Prometheus sees no increase in a counter that
@@ -171,5 +196,8 @@ func (w writer) rule(name string, r *ruleCount, always bool) {
 	}
 	for i := range failures {
 		send(ruleDegraded, false, r.degraded[i].Load(), name, string(failures[i]))
+	}
+	for i := range settlements {
+		send(ruleSettled, r.awaits.Load(), r.settled[i].Load(), name, settlements[i])
 	}
 }

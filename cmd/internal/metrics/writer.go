@@ -76,7 +76,11 @@ func (w writer) limiter(s mete.Stats) {
 func (w writer) memory(s memstore.Stats) {
 	w.gauge("mete_memory_keys", "Buckets in memory.", float64(s.Keys))
 	w.gauge("mete_memory_max_keys", "Maximum number of buckets in memory.", float64(s.MaxKeys))
+	w.gauge("mete_memory_penalties", "Keys with a penalty in memory, or with a level that has not expired.", float64(s.Penalties))
+	w.counter("mete_memory_unpenalized_total", "Denials that started no penalty because the store had too many.", float64(s.Unpenalized))
 	w.counter("mete_memory_overflowed_total", "Takes that shared an overflow bucket because the store was full.", float64(s.Overflowed))
+	w.counter("mete_memory_opened_total", "Takes that passed a rule with on_full: open because the store was full.", float64(s.Opened))
+	w.counter("mete_memory_closed_total", "Takes that a rule with on_full: closed denied because the store was full.", float64(s.Closed))
 }
 
 func (w writer) guard(s guard.Stats) {

@@ -79,6 +79,8 @@ func newDecision(d diff.Decision) decision {
 		x.AllowedBy = d.Allow.ID
 	case d.Missing != nil:
 		x.DeniedBy = d.Missing.Name
+	case d.TooLarge != nil:
+		x.DeniedBy = d.TooLarge.Name
 	default:
 		for _, m := range d.Matches {
 			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitText(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachText(m.Rule), rule: m.Rule.Name})

@@ -101,7 +101,28 @@ func (f *fileSource) reload() (changed bool, err error) {
 		return false, err
 	}
 	f.target.set(c)
+	for _, warning := range c.Warnings() {
+		f.log.Warn("part of the configuration ignored", "reason", warning)
+	}
 	return true, nil
+}
+
+// CheckFiles parses the configuration files, and returns the warnings about them. It returns nothing if the
+// configuration comes from a control plane.
+func (s *Settings) CheckFiles() (warnings []string, err error) {
+	if s.ConfigType != "FILE" {
+		return nil, nil
+	}
+	f := newFileSource(s, nil, nil)
+	files, _, err := f.readAll()
+	if err != nil {
+		return nil, err
+	}
+	c, err := dropin.Parse(files, f.options)
+	if err != nil {
+		return nil, err
+	}
+	return c.Warnings(), nil
 }
 
 // readAll reads all files below the directory, in the order of their names, and returns a hash of them. It resolves

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/metehq/mete/cmd/internal/ratelimit"
 	"github.com/metehq/mete/internal/proctest"
 )
 
@@ -139,6 +140,47 @@ func TestServer_Reload(t *testing.T) {
 	}
 }
 
+// Settings without effect in a file are in the log.
+func TestServer_FileWarnings(t *testing.T) {
+	t.Parallel()
+	root, file := directory(t, "unit: day\n"+basic)
+	r := start(t, "RUNTIME_ROOT="+root)
+	want := file + `:1:1: key \"unit\" has no effect here`
+	r.log.wait(t, want, 1)
+	write(t, file, "name: other\nunit: day\n"+basic)
+	r.log.wait(t, `key \"unit\" has no effect here`, 2)
+	r.log.wait(t, `key \"name\" has no effect here`, 1)
+}
+
+func TestSettings_CheckFiles(t *testing.T) {
+	for _, c := range []struct{ text, kind, warning, err string }{
+		{basic, "FILE", "", ""},
+		{"unit: day\n" + basic, "FILE", `key "unit" has no effect here`, ""},
+		{"domain:", "FILE", "", "the domain is missing or empty"},
+		{"domain:", "GRPC_XDS_SOTW", "", ""},
+	} {
+		root, _ := directory(t, c.text)
+		s, _, err := ratelimit.ReadSettings([]string{"RUNTIME_ROOT=" + root, "CONFIG_TYPE=" + c.kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := s.CheckFiles()
+		if got := strings.Join(warnings, "; "); !strings.Contains(got, c.warning) || (got == "") != (c.warning == "") {
+			t.Errorf("%s of %s: warnings %q, want %q", c.kind, c.text, got, c.warning)
+		}
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s of %s: error %v, want %q", c.kind, c.text, err, c.err)
+		}
+	}
+	s, _, err := ratelimit.ReadSettings([]string{"RUNTIME_ROOT=/nowhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CheckFiles(); err == nil || !strings.Contains(err.Error(), "RUNTIME_ROOT") {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
 func TestServer_StartUnconfigured(t *testing.T) {
 	t.Parallel()
 	root, file := directory(t, "domain:")
@@ -165,7 +207,7 @@ func TestServer_Redis(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, _ := directory(t, basic)
-	environ := []string{"RUNTIME_ROOT=" + root, "METE_STORE=", "REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + redis.Addr, "REDIS_AUTH=envoy:secret", "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION=true"}
+	environ := []string{"RUNTIME_ROOT=" + root, "METE_STORE=", "REDIS_SOCKET_TYPE=tcp", "REDIS_TIMEOUT=1m", "REDIS_URL=" + redis.Addr, "REDIS_AUTH=envoy:secret", "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION=true"}
 	one, two := start(t, environ...), start(t, environ...)
 	wants := []any{ok, ok, over}
 	a, b := dial(t, one.GRPC.String(), nil), dial(t, two.GRPC.String(), nil)

@@ -246,8 +246,14 @@ func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 		if len(keys) > 0 {
 			w.Keys = "A bucket for each " + strings.Join(keys, " and ")
 		}
-		for _, c := range descriptions[i].Match {
-			w.Match = append(w.Match, fact{display.EscapeUnsafe(c.Attribute.String()), display.EscapeUnsafe(c.Wants)})
+		for j, clauses := range descriptions[i].Match {
+			for k, c := range clauses {
+				name := display.EscapeUnsafe(c.Attribute.String())
+				if j > 0 && k == 0 {
+					name = "or " + name
+				}
+				w.Match = append(w.Match, fact{name, display.EscapeUnsafe(c.Wants)})
+			}
 		}
 		for j := range r.Limits {
 			w.Limits = append(w.Limits, prose.Limit(&r.Limits[j]))

@@ -26,6 +26,9 @@ func (s *Stats) document(r *Report, page bool) *document {
 		}}, &s.line, s.requests.last)
 		d.Tables = append(d.Tables, s.ruleSheet(page))
 	}
+	if len(s.estimates) > 0 {
+		d.Tables = append(d.Tables, s.estimateSheet(page))
+	}
 	if len(s.keys.tallies) > 0 {
 		d.Tables = append(d.Tables, s.keySheet(r, page))
 	}

@@ -111,6 +111,8 @@ type Stats struct {
 	over  [kinds]series // over time
 	waits waits         // of denied requests
 
+	estimates []*estimate // of limits that count the tokens of language models
+
 	keys toplist
 	id   []byte
 }

@@ -53,17 +53,16 @@ func (p *plan) policy() string {
 	var b strings.Builder
 	one, other := p.clients()
 	by, byAddress := quoteYAML(p.by.Spelling()), p.by.Source == policy.SourceIP
-	limit := fmt.Sprintf("{ rate: %s, burst: %d }", p.rate.text(), p.burst)
 	fmt.Fprintf(&b, "# The limits of mete. 'mete check' reads them and runs the tests below.\n")
 	fmt.Fprintf(&b, "# A running server reloads this file when it changes. doc/policy.md describes it.\n\n")
 	fmt.Fprintf(&b, "rules:\n")
 	fmt.Fprintf(&b, "  # Each client may make %s at once, and then %s per %s.\n", requests(p.burst), p.rate.amount, p.rate.per)
 	fmt.Fprintf(&b, "  - name: per-client\n")
 	fmt.Fprintf(&b, "    limit_keys: [%s]   # requests with equal values share one limit\n", by)
-	fmt.Fprintf(&b, "    algorithm_config: %s\n", limit)
+	fmt.Fprintf(&b, "    rate: %s\n    burst: %d\n", p.rate.text(), p.burst)
 	if !byAddress {
 		fmt.Fprintf(&b, "\n# Requests without %s are limited by address, so that omitting it has no advantage.\n", p.by)
-		fmt.Fprintf(&b, "fallback_limit:\n  name: anonymous\n  limit_keys: [\"ip:address\"]\n  algorithm_config: %s\n", limit)
+		fmt.Fprintf(&b, "fallback_limit:\n  name: anonymous\n  limit_keys: [\"ip:address\"]\n  rate: %s\n  burst: %d\n", p.rate.text(), p.burst)
 	}
 	fmt.Fprintf(&b, "\n# Tests: requests in virtual time, with the expected decisions.\n")
 	fmt.Fprintf(&b, "tests:\n")

@@ -117,7 +117,7 @@ func TestRun_Asks(t *testing.T) {
 	}
 	policyText, settings := read(t, dir, "policy.yaml"), read(t, dir, "mete.yaml")
 	for text, wants := range map[string][]string{
-		policyText: {`limit_keys: ["jwt:sub"]`, "{ rate: 50/1h, burst: 7 }", `limit_keys: ["ip:address"]`},
+		policyText: {`limit_keys: ["jwt:sub"]`, "rate: 50/1h\n    burst: 7", `limit_keys: ["ip:address"]`},
 		settings:   {`upstream: "http://127.0.0.1:3000"`, `keys: "https://id.example/jwks.json"`, `store: "redis://:secret@cache:6379/2"`},
 	} {
 		for _, want := range wants {

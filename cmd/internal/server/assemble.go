@@ -3,13 +3,16 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/ai"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/clientfacts"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
@@ -28,6 +31,7 @@ type assembly struct {
 	onPolicy         []func(*policy.Matcher) // called when a policy becomes active
 	alsoRead         []policy.Attribute      // attributes that the hooks read
 	live             httpapi.Live
+	ratios           *ai.Ratios
 	top              httpapi.Top
 }
 
@@ -50,7 +54,12 @@ func (a *assembly) assemble(ctx context.Context) error {
 			return err
 		}
 	}
-	source := newSource(c, store.key, a.log, a.reloads.count)
+	facts, closeFacts, err := clientfacts.Open(c.GeoIP, a.log, settingName)
+	if err != nil {
+		return err
+	}
+	a.add(newCloser("facts about clients", closeFacts))
+	source := newSource(c, policy.Options{HashKey: store.key, Facts: facts}, a.log, a.reloads.count)
 	a.add(newCloser("policy source", source.close))
 	m, err := source.load(ctx)
 	if err != nil {
@@ -70,7 +79,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 		return err
 	}
 	a.countDecisions(store, watch)
-	if err := a.addTop(store); err != nil {
+	if err := cmp.Or(a.addTop(store), a.countAI()); err != nil {
 		return err
 	}
 	a.addDenialLog(store)
@@ -86,7 +95,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.onPolicy = append(a.onPolicy, a.metrics.SetPolicy, a.lintPolicy, a.warnClaims)
+	a.onPolicy = append(a.onPolicy, a.metrics.SetPolicy, a.lintPolicy, a.warnClaims, a.warnResponses, a.warnSlots)
 	a.addExpiry()
 	a.add(newFollowerComponent(source.follower(func(m *policy.Matcher) error {
 		if err := manager.SetBase(m); err != nil {
@@ -102,10 +111,15 @@ func (a *assembly) assemble(ctx context.Context) error {
 	return nil
 }
 
+// settingName returns the name of a setting as mete.yaml has it.
+func settingName(name string) string { return name }
+
 func (a *assembly) newLimiter(m *policy.Matcher, b *buckets, adapt adaptation) (*mete.Limiter, error) {
 	c := mete.Config{
 		OnDecision: func(ctx context.Context, d *mete.Decision) { callAll(ctx, a.onDecision, d) },
 		Local:      b.local, Nodes: b.opened.Nodes, Scale: adapt.scale,
+		OnSettlement: a.countSettlements(),
+		OnHold:       func(_ context.Context, op, result string) { a.metrics.CountHold(op, result) },
 	}
 	if len(a.onDenial) > 0 {
 		c.OnDenial = func(ctx context.Context, d *mete.Denial) { callAll(ctx, a.onDenial, d) }

@@ -48,14 +48,26 @@ func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	}
 }
 
-var errFull = errors.New("new keys share one bucket per limit; raise max_keys")
+// countSettlements counts the responses that settle charges, and logs settlements that failed.
+func (a *assembly) countSettlements() func(context.Context, *policy.Settlement) {
+	failed := limitErrors(a.log, "charge not settled by the response")
+	return func(ctx context.Context, s *policy.Settlement) {
+		a.metrics.CountSettlement(s)
+		a.live.AI.OnSettlement(ctx, s)
+		if s.Err != nil && !errors.Is(s.Err, mete.ErrDebt) {
+			failed(s.Err)
+		}
+	}
+}
+
+var errFull = errors.New("each rule follows its on_full for new keys; raise max_keys")
 
 // watchMemory logs when the store becomes full.
 func (a *assembly) watchMemory(m *stores.Memory, b *buckets) {
 	full := limitErrors(b.log, "store full")
-	var overflowed atomic.Uint64 // the last seen count
+	var spilled atomic.Uint64 // the last seen count
 	a.onDecision = append(a.onDecision, func(context.Context, *mete.Decision) {
-		if now := m.Stats().Overflowed; now != overflowed.Load() && overflowed.Swap(now) != now {
+		if now := m.Stats().Spilled(); now != spilled.Load() && spilled.Swap(now) != now {
 			b.health.full.Store(time.Now().UnixNano())
 			full(errFull)
 		}

@@ -61,6 +61,9 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 		DisableJitter:    !c.Jitter,
 		JitterKey:        b.keyFor("jitter"),
 		MaxDelayed:       c.MaxDelayed,
+		Ratios:           a.ratios,
+		Tiktoken:         newTiktoken(),
+		OnModelCall:      a.live.AI.OnModelCall,
 	})
 	if err != nil {
 		return nil, err

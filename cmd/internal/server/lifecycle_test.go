@@ -223,6 +223,16 @@ func TestClaims_WarnAtStart(t *testing.T) {
 	}
 }
 
+// A server that sees no end of requests names the endpoint that releases their slots.
+func TestSlots_WarnAtStart(t *testing.T) {
+	t.Parallel()
+	c := testConfig()
+	c.Policy = policyFile(t, `{"rules": [{"name": "jobs", "limit_keys": ["ip:address"], "algorithm": "concurrency", "max": 1, "lease": "30s"}]}`)
+	if s := start(t, c); s.log.Count("call /v1/slots/release at the end of each request") != 1 {
+		t.Errorf("log:\n%s", s.log)
+	}
+}
+
 func TestExamplePolicy_IsInTheExamples(t *testing.T) {
 	t.Parallel()
 	built, err := os.ReadFile("example.yaml")

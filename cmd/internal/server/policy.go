@@ -61,6 +61,22 @@ func (a *assembly) warnClaims(m *policy.Matcher) {
 	}
 }
 
+// warnResponses warns about limits that are charged by responses if no listener sees responses.
+func (a *assembly) warnResponses(m *policy.Matcher) {
+	if m.AwaitsResponse() && !a.config.IsGateway() {
+		a.log.Warn("policy charges by the response (charge_on or response_header), but no listener sees responses",
+			"effect", "every request keeps its charge", "remedy", "set --upstream, or refund through the API")
+	}
+}
+
+// warnSlots warns about concurrency limits if listeners that see no responses decide requests.
+func (a *assembly) warnSlots(m *policy.Matcher) {
+	if m.HoldsSlots() && !a.config.IsGateway() {
+		a.log.Warn("policy has concurrency limits, but no listener sees the end of requests",
+			"effect", "a slot is held for its whole lease", "remedy", "set --upstream, or call /v1/slots/release at the end of each request")
+	}
+}
+
 func orAny(s string) string {
 	if s == "" {
 		return "any"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/internal/certificates"
+	"github.com/metehq/mete/cmd/internal/clientfacts"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/policy"
@@ -43,8 +44,7 @@ type follower interface {
 }
 
 // newSource returns the source from the settings. The source reports the result of each change to tell.
-func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(error)) source {
-	opts := policy.Options{HashKey: hashKey}
+func newSource(c config.Config, opts policy.Options, log *slog.Logger, tell func(error)) source {
 	switch {
 	case c.PolicyDatabase != nil:
 		return &databaseSource{shut: func() {}, url: c.PolicyDatabase, opts: opts, log: log, tell: tell, interval: c.ReloadInterval}
@@ -230,7 +230,12 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 			return nil, fmt.Errorf("%s: %w", t.setting, err)
 		}
 	}
-	source := newSource(c, nil, nil, nil)
+	facts, closeFacts, err := clientfacts.Open(c.GeoIP, nil, settingName)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFacts()
+	source := newSource(c, policy.Options{Facts: facts}, nil, nil)
 	switch s := source.(type) {
 	case *databaseSource: // the database is not asked
 		return nil, nil

@@ -33,6 +33,7 @@ type fileSource struct {
 	keyFiles []string    // public keys for the signature of the policy
 
 	keys       policysign.Keys   // from keyFiles; if empty, policies need no signature
+	prices     priceFile         // that the policy names
 	active     activeFile        // the next policy must not be older
 	info       fs.FileInfo       // from the last read
 	settled    bool              // info identifies the version that was read
@@ -57,11 +58,26 @@ func (s *fileSource) load(context.Context) (*policy.Matcher, error) {
 		return nil, err
 	}
 	s.loaded = true
-	m, err := policyyaml.Parse(s.path, data, s.opts)
+	m, err := s.parse(data)
 	if err == nil {
-		s.active = activeFile{m.Version(), s.digest}
+		s.setActive(m)
 	}
 	return m, err
+}
+
+// parse compiles the policy, with the prices of the file that it names.
+func (s *fileSource) parse(data []byte) (*policy.Matcher, error) {
+	s.prices.policy, s.prices.keys, s.prices.path = s.path, s.keys, ""
+	opts := s.opts
+	opts.Prices = s.prices.load
+	return policyyaml.Parse(s.path, data, opts)
+}
+
+func (s *fileSource) setActive(m *policy.Matcher) {
+	s.active = activeFile{m.Version(), s.digest}
+	if p := m.Prices(); p != nil {
+		s.prices.oldest = p.Date()
+	}
 }
 
 func (s *fileSource) close() {}
@@ -114,10 +130,10 @@ func (s *fileSource) reloadChanged(forced bool, apply func(*policy.Matcher) erro
 	if s.unreadable = err != nil; s.unreadable {
 		return false, err
 	}
-	if s.digest == before && !forced {
+	if s.digest == before && !s.prices.hasChanged() && !forced {
 		return false, s.refused
 	}
-	m, err := policyyaml.Parse(s.path, data, s.opts)
+	m, err := s.parse(data)
 	if err == nil {
 		err = s.active.admits(m.Version(), s.digest)
 	}
@@ -127,8 +143,12 @@ func (s *fileSource) reloadChanged(forced bool, apply func(*policy.Matcher) erro
 	if s.refused = err; err != nil {
 		return true, err
 	}
-	s.active = activeFile{m.Version(), s.digest}
-	s.log.Info("policy reloaded", "file", s.path, "rules", len(m.Rules()), "version", m.Version(), "digest", s.shortDigest())
+	s.setActive(m)
+	attrs := []any{"file", s.path, "rules", len(m.Rules()), "version", m.Version(), "digest", s.shortDigest()}
+	if p := m.Prices(); p != nil {
+		attrs = append(attrs, "prices", p.String())
+	}
+	s.log.Info("policy reloaded", attrs...)
 	return true, nil
 }
 
@@ -147,11 +167,9 @@ func (s *fileSource) report(news follow.News, err error) {
 	s.tell(err)
 }
 
-// isUnchanged reports whether the file's status alone proves that the contents are the same as in the last read.
+// isUnchanged reports whether the status of the files alone proves that the contents are the same as in the last read.
 func (s *fileSource) isUnchanged() bool {
-	info, err := os.Stat(s.path)
-	return err == nil && s.settled && !s.unreadable && os.SameFile(info, s.info) &&
-		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()
+	return s.settled && !s.unreadable && isSameVersion(s.path, s.info) && s.prices.isUnchanged()
 }
 
 // logErrors logs each error of an invalid file.

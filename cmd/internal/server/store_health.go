@@ -4,6 +4,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +81,50 @@ func (s *timedStore) Reset(ctx context.Context, keys []string) error {
 	err := s.Store.Reset(ctx, keys)
 	s.record(metrics.StoreReset, begin, err)
 	return err
+}
+
+// Hold implements [store.Holder].
+func (s *timedStore) Hold(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, h store.Hold) ([]bucket.Snapshot, string, error) {
+	holder, err := s.holder()
+	if err != nil {
+		return dst, "", err
+	}
+	begin := time.Now()
+	dst, id, err := holder.Hold(ctx, dst, charges, mode, h)
+	s.record(metrics.StoreHold, begin, err)
+	return dst, id, err
+}
+
+// Settle implements [store.Holder].
+func (s *timedStore) Settle(ctx context.Context, id string, actual ...bucket.Tokens) (store.HoldStatus, error) {
+	holder, err := s.holder()
+	if err != nil {
+		return store.HoldStatus{}, err
+	}
+	begin := time.Now()
+	status, err := holder.Settle(ctx, id, actual...)
+	s.record(metrics.StoreSettle, begin, err)
+	return status, err
+}
+
+// Renew implements [store.Holder].
+func (s *timedStore) Renew(ctx context.Context, id string, ttl time.Duration) (store.HoldStatus, error) {
+	holder, err := s.holder()
+	if err != nil {
+		return store.HoldStatus{}, err
+	}
+	begin := time.Now()
+	status, err := holder.Renew(ctx, id, ttl)
+	s.record(metrics.StoreRenew, begin, err)
+	return status, err
+}
+
+func (s *timedStore) holder() (store.Holder, error) {
+	h, ok := store.As[store.Holder](s.Store)
+	if !ok {
+		return nil, fmt.Errorf("hold: %w by the store", errors.ErrUnsupported)
+	}
+	return h, nil
 }
 
 // Unwrap returns the measured store.

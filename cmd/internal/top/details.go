@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/cmd/internal/display"
 	"github.com/metehq/mete/internal/prose"
 )
@@ -57,7 +58,32 @@ func (m *model) details() []string {
 		fact("retry after", waitText(k.RetryAfter.Duration()))
 	}
 	fact("key", k.Key)
+	if m.key == k.Key && m.bucket != nil {
+		for i, text := range slotTexts(m.bucket) {
+			fact([]string{"slots", ""}[min(i, 1)], text)
+		}
+	}
 	return append(append(lines, ""), m.commands(k)...)
+}
+
+// maxSlots bounds the slots in the details, so that the commands stay on the screen.
+const maxSlots = 8
+
+// slotTexts returns a line with the number of held slots, and one for each of the first to end. Buckets of other limits have none.
+func slotTexts(b *api.Bucket) []string {
+	if len(b.Slots) == 0 {
+		return nil
+	}
+	held := bucket.Tokens(b.Capacity - b.Remaining).Whole()
+	texts := []string{fmt.Sprintf("%d of %s held", held, b.Capacity)}
+	for i, s := range b.Slots {
+		if i == maxSlots {
+			texts = append(texts, fmt.Sprintf("and %d more", max(held-maxSlots, 1)))
+			break
+		}
+		texts = append(texts, s.ID+" ends in "+prose.Duration(s.Left.Duration().Round(time.Second/10)))
+	}
+	return texts
 }
 
 func momentText(now, t time.Time) string {

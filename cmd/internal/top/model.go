@@ -30,6 +30,8 @@ type model struct {
 
 	top    api.Top // last answer
 	rule   string  // rule of top; empty for all
+	key    string  // key of bucket; empty without details
+	bucket *api.Bucket
 	rates  history
 	silent time.Time // start of an outage; zero if the server answers
 	err    error     // error of the last call
@@ -69,12 +71,15 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case answer:
 		m.asking = false
 		m.take(msg)
-		if m.isOutdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the user changed the question meanwhile
+		if m.isOutdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule || msg.key != m.question.key) { // the user changed the question meanwhile
 			return m, m.ask()
 		}
 	case tea.KeyPressMsg:
 		if m.press(msg.String()) {
 			return m, tea.Quit
+		}
+		if m.question.key = ""; m.open {
+			m.question.key = m.selected.Key
 		}
 		if m.isOutdated() {
 			return m, m.ask()
@@ -92,8 +97,10 @@ func (m *model) ask() tea.Cmd {
 	return func() tea.Msg { return m.options.ask(m.ctx, q, true) }
 }
 
-// isOutdated reports whether the list answers an old question.
-func (m *model) isOutdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
+// isOutdated reports whether the list or the details answer an old question.
+func (m *model) isOutdated() bool {
+	return m.question.kind != m.top.Kind || m.question.rule != m.rule || m.question.key != "" && m.question.key != m.key
+}
 
 func (m *model) press(key string) (quit bool) {
 	switch key {
@@ -165,6 +172,7 @@ func (m *model) take(a answer) {
 		return
 	}
 	m.top, m.rule, m.silent = a.top, a.rule, time.Time{}
+	m.key, m.bucket = a.key, a.bucket
 	slices.SortStableFunc(m.top.Keys, orders[m.order].compare)
 	seen := map[string]bool{}
 	for _, name := range m.rules {

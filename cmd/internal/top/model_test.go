@@ -249,6 +249,29 @@ func TestModel_Details(t *testing.T) {
 	s.press(escape, "!›", "!Rule free")
 }
 
+// The details of a key of a concurrency limit list the requests that hold its slots.
+func TestModel_Slots(t *testing.T) {
+	s := start(t, 80, 30)
+	s.press(down)
+	s.press(enter, "Rule free", "!slots")
+	if s.question.key != "free:user=" || !s.asking {
+		t.Fatalf("the details of a key do not ask for its bucket: %+v", s.question)
+	}
+	bucket := &api.Bucket{Capacity: 20_000, Remaining: 8_000}
+	for i := range 10 {
+		bucket.Slots = append(bucket.Slots, api.Slot{ID: fmt.Sprintf("%08x", i), Left: api.Seconds(time.Duration(i+1) * time.Second)})
+	}
+	s.send(answer{question: s.question, top: someKeys(3, "denied"), bucket: bucket})
+	s.want("slots       12 of 20 held", "00000000 ends in 1s", "00000007 ends in 8s", "and 4 more", "!00000008", "Block it for an hour")
+	s.press(down, "!slots") // of another key
+	s.press(up)
+	s.press(escape, "!slots")
+	s.answer(someKeys(3, "denied"), nil)
+	if len(s.asked) != 2 || s.question.key != "" {
+		t.Errorf("asked for %q, then for the key %q", s.asked, s.question.key)
+	}
+}
+
 // Rates are above the list, rule by rule, until the user pauses.
 func TestModel_RulesAndPause(t *testing.T) {
 	traffic := &api.Traffic{Window: 2, Rules: map[string]api.RuleCounts{"free": {30, 4, 0, 0, 2}, "pro": {2000, 0, 10, 0, 0}}}

@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	if !o.Live {
 		height = o.Query.Limit
 	}
-	first := o.ask(ctx, question{o.Query.Kind, o.Query.Rule, height}, o.Live)
+	first := o.ask(ctx, question{kind: o.Query.Kind, rule: o.Query.Rule, limit: height}, o.Live)
 	switch {
 	case first.err != nil:
 		return first.err
@@ -67,16 +67,19 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
+// A question asks for a list and, unless key is empty, for the bucket of a key.
 type question struct {
 	kind, rule string
 	limit      int
+	key        string
 }
 
-// An answer is the result of a question. traffic is nil if the server does not report it.
+// An answer is the result of a question. traffic and bucket are nil if the server does not report them.
 type answer struct {
 	question
 	top     api.Top
 	traffic *api.Traffic
+	bucket  *api.Bucket
 	err     error
 }
 
@@ -98,6 +101,11 @@ func (o *Options) ask(ctx context.Context, q question, traffic bool) answer {
 	window := min(max(o.Interval.Round(monitor.Interval), monitor.Interval), monitor.TrafficWindow)
 	if t, err := server.Traffic(ctx, window); err == nil {
 		a.traffic = &t
+	}
+	if q.key != "" {
+		if b, err := server.Bucket(ctx, q.key); err == nil {
+			a.bucket = &b
+		}
 	}
 	return a
 }

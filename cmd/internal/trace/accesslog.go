@@ -5,6 +5,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/metehq/mete/bucket"
@@ -36,13 +37,14 @@ func parseLog(r *Request, line string, clock *logClock) error {
 		return fmt.Errorf("%w; found %.20q instead of the status", errLog, status)
 	}
 	referer, agent := "-", "-"
-	_, rest, combined := strings.Cut(rest, " ") // skip the size
+	size, rest, combined := strings.Cut(rest, " ")
 	if combined && rest != "" && rest[0] == '"' {
 		if referer, agent, err = cutHeaders(rest); err != nil {
 			return err
 		}
 	}
 	r.setLog(at, address, request, referer, agent)
+	r.status, r.bytes = readStatus(status), readSize(size)
 	return nil
 }
 
@@ -74,6 +76,26 @@ func isStatus(s string) bool {
 		return true
 	}
 	return len(s) == 3 && s[0] >= '0' && s[0] <= '9' && s[1] >= '0' && s[1] <= '9' && s[2] >= '0' && s[2] <= '9'
+}
+
+// readStatus returns 0 for a line without a status.
+func readStatus(s string) int {
+	if s == "-" {
+		return 0
+	}
+	return int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
+}
+
+// readSize returns the size of a body, where "-" is none, or -1 for another text.
+func readSize(s string) int64 {
+	if s == "-" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
 }
 
 // cutQuoted returns the quoted string at the start of s, still escaped, and the rest.

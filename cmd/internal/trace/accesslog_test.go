@@ -16,7 +16,7 @@ import (
 
 // names are the attributes the tests look at.
 var names = []string{"method", "path", "host", "ip:address", "header:user-agent", "header:referer", "header:x-api-key", "header:host",
-	"query:q", "query:r", "cookie:session", "jwt:plan"}
+	"query:q", "query:r", "cookie:session", "jwt:plan", "ai:model", "ai:prompt_tokens", "ai:max_tokens"}
 
 // attributes returns what r has of them.
 func attributes(t *testing.T, r *trace.Request) map[string]string {

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/metehq/mete/bucket"
 )
 
-var fields = []string{"at", "method", "path", "host", "ip", "headers", "query", "jwt", "cost"}
+var fields = []string{"at", "method", "path", "host", "ip", "headers", "query", "jwt", "cost", "duration", "status", "bytes", "response_headers", "ai", "usage"}
 
 func parseJSON(r *Request, line string) error {
 	if !utf8.ValidString(line) {
@@ -25,7 +27,7 @@ func parseJSON(r *Request, line string) error {
 		bit := 1 << max(i, 0)
 		switch {
 		case i < 0:
-			return fmt.Errorf("unknown field %q: the fields are at, method, path, host, ip, headers, query, jwt and cost", name)
+			return fmt.Errorf("unknown field %q: the fields are at, method, path, host, ip, headers, query, jwt, cost, duration, status, bytes, response_headers, ai and usage", name)
 		case seen&bit != 0:
 			return fmt.Errorf("duplicate field %q", name)
 		}
@@ -60,6 +62,29 @@ func (r *Request) setField(s *scanner, name string) (err error) {
 		if text, err = s.number(); err == nil {
 			r.Cost, err = parseCost(text)
 		}
+	case "duration":
+		if text, err = s.number(); err == nil {
+			r.Duration, err = parseDuration(text)
+		}
+	case "status":
+		if text, err = s.number(); err == nil {
+			r.status, err = parseStatus(text)
+		}
+	case "bytes":
+		if text, err = s.number(); err == nil {
+			r.bytes, err = parseSize(text)
+		}
+	case "response_headers":
+		err = s.object(func(name string) error {
+			value, err := s.string()
+			r.answers = append(r.answers, pair{strings.ToLower(name), value})
+			return err
+		})
+	case "ai":
+		err = s.object(func(name string) error { return r.setModelAttribute(s, name) })
+	case "usage":
+		r.used = true
+		err = s.object(func(name string) error { return r.setUsage(s, name) })
 	case "method":
 		r.method, err = s.string()
 	case "path":
@@ -106,6 +131,33 @@ func (s *scanner) address() (string, error) {
 		return "", fmt.Errorf("%.60q is not an IP address", text)
 	}
 	return text, nil
+}
+
+// maxDuration bounds the duration of a request: a week.
+const maxDuration = 7 * 24 * time.Hour
+
+func parseDuration(text string) (time.Duration, error) {
+	at, err := parseSeconds(text)
+	if d := time.Duration(at) * time.Microsecond; err != nil || d <= maxDuration {
+		return d, err
+	}
+	return 0, fmt.Errorf("%.40s is too long: a request lasts at most %v", text, maxDuration)
+}
+
+func parseStatus(text string) (int, error) {
+	status, err := strconv.Atoi(text)
+	if err != nil || status < 100 || status > 999 {
+		return 0, fmt.Errorf("%.40s is not a status between 100 and 999", text)
+	}
+	return status, nil
+}
+
+func parseSize(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%.40s is not a number of bytes", text)
+	}
+	return n, nil
 }
 
 func parseCost(text string) (bucket.Tokens, error) {

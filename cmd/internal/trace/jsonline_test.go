@@ -58,6 +58,10 @@ func TestReader_JSONLines(t *testing.T) {
 		"claims of any kind": {
 			`{"at":12.5,"jwt":{"aud":["a",{"b":null}],"n":null,"o":{},"e":[],"plan":12.50}}`, map[string]string{"jwt:plan": "12.50"}, 0,
 		},
+		"a language model": {
+			`{"at":12.5,"ai":{"model":"gpt-4o","prompt_tokens":812,"max_tokens":"400","fingerprint":null},"usage":{"input":1}}`,
+			map[string]string{"ai:model": "gpt-4o", "ai:prompt_tokens": "812", "ai:max_tokens": "400"}, 0,
+		},
 		"a claim that is true": {`{"at":12.5,"jwt":{"plan":true}}`, map[string]string{"jwt:plan": "true"}, 0},
 		"a claim that is null": {`{"at":12.5,"jwt":{"plan":null}}`, nil, 0},
 	} {
@@ -105,7 +109,16 @@ func TestReader_JSONMistakes(t *testing.T) {
 		`{"at":1,"headers":{"a":null}}`:       `want a string`,
 		`{"at":1,"ip":"nowhere"}`:             `"nowhere" is not an IP address`,
 		`{"at":1,"cost":0}`:                   `must be above 0`,
+		`{"at":1,"duration":-1}`:              `is negative`,
+		`{"at":1,"duration":"1"}`:             `want a number`,
+		`{"at":1,"duration":604800.1}`:        `a request lasts at most 168h0m0s`,
 		`{"at":1,"cost":-1}`:                  `"-1"`,
+		`{"at":1,"ai":{"tokens":1}}`:          `unknown attribute "tokens"`,
+		`{"at":1,"usage":{"total":1}}`:        `unknown class "total"`,
+		`{"at":1,"usage":{"input":-1}}`:       `"input": -1 is not a number of tokens`,
+		`{"at":1,"usage":{"output":1.5}}`:     `"output": 1.5 is not a number of tokens`,
+		`{"at":1,"usage":{"output":1e9}}`:     `"output": 1e9 is not a number of tokens`,
+		`{"at":1,"usage":{"output":"1"}}`:     `want a number`,
 		`{"at":1,"cost":0.0001}`:              `finer than a thousandth`,
 		`{"at":1,"cost":1e99}`:                `"cost"`,
 		`{"at":1,"cost":"1"}`:                 `want a number`,
@@ -183,6 +196,7 @@ func TestParseFormat(t *testing.T) {
 // FuzzJSONLine holds our reading of a line against encoding/json's.
 func FuzzJSONLine(f *testing.F) {
 	f.Add(`{"at":12.5,"method":"GET","path":"/","host":"h","ip":"::1","headers":{"a":"b"},"query":{"q":"1"},"jwt":{"plan":"pro"},"cost":2.5}`)
+	f.Add(`{"at":1,"duration":0.5,"status":200,"bytes":1,"response_headers":{"a":"b"},"ai":{"model":"m","prompt_tokens":5},"usage":{"input":5,"output":2}}`)
 	f.Add(`{"at":1e-3,"path":"\u00e9\"\\","jwt":{"plan":[1,{"x":null}],"n":true},"cost":null}`)
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.ContainsRune(line, '\n') || !utf8.ValidString(line) || strings.TrimSpace(line) == "" || strings.HasPrefix(line, "\ufeff") {
@@ -193,8 +207,11 @@ func FuzzJSONLine(f *testing.F) {
 			At                     json.Number
 			Method, Path, Host, IP *string
 			Headers, Query         map[string]string
-			JWT                    map[string]any
-			Cost                   *json.Number
+			JWT, AI                map[string]any
+			Cost, Duration         *json.Number
+			Status, Bytes          *json.Number
+			Answers                map[string]string `json:"response_headers"`
+			Usage                  map[string]json.Number
 		}
 		dec := json.NewDecoder(bytes.NewReader([]byte(line)))
 		dec.UseNumber()

@@ -13,7 +13,8 @@
 //
 // # JSON lines
 //
-//	{"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1","headers":{},"query":{},"jwt":{},"cost":null}
+//	{"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1","headers":{},"query":{},"jwt":{},"cost":null,
+//	 "ai":{"model":"gpt-4o","prompt_tokens":812,"max_tokens":400},"usage":{"input":812,"cached":0,"output":208}}
 //
 // Every field except at is optional; method, path, host and ip may also be empty. Unknown fields are errors. Times
 // are seconds since any epoch, at least 0 and below 2^53 µs, truncated to microseconds. Header names are

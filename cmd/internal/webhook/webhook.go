@@ -103,14 +103,16 @@ func (s *Sender) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Interval)
 	defer ticker.Stop()
 	for {
+		least := s.config.Batch
 		select {
 		case <-ctx.Done():
 			s.drain(ctx)
 			return
 		case <-ticker.C:
-		case <-s.filled:
+			least = 1 // the first batch need not be full
+		case <-s.filled: // perhaps by lines that were sent in the meantime
 		}
-		for least := 1; ctx.Err() == nil; least = s.config.Batch { // only full batches after the first
+		for ; ctx.Err() == nil; least = s.config.Batch {
 			batch := s.next(least)
 			if batch == nil {
 				break

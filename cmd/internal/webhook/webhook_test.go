@@ -91,6 +91,22 @@ func wantBodies(t *testing.T, e *endpoint, want ...string) {
 	}
 }
 
+// The rest waits for the interval, also if the queue became full while another batch was sent.
+func TestSender_BatchesFillDuringARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &endpoint{statuses: []int{http.StatusServiceUnavailable}}
+		s, _, stop := run(t, e, Config{Batch: 2, Interval: time.Hour, Queue: 100})
+		write(s, 1, 2)
+		synctest.Wait()
+		write(s, 3, 5)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantBodies(t, e, lines(1, 2), lines(1, 2), lines(3, 4))
+		stop()
+		wantBodies(t, e, lines(1, 2), lines(1, 2), lines(3, 4), lines(5, 5))
+	})
+}
+
 // A full batch goes at once, the rest after the interval, each with a key of its own.
 func TestSender_Batches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
