@@ -29,7 +29,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-const rules = `{"name": "visitors", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}`
+const rules = `{"name": "visitors", "limit_keys": ["ip:address"], "rps": 1, "burst": 5}`
 
 // limits holds a limiter and its dashboard.
 type limits struct {

@@ -24,10 +24,10 @@ import (
 
 // rules has a tier per plan and a limit for addresses without a user. A rule does not apply if a claim is missing.
 const rules = `{"rules": [
-  {"name": "pro",  "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "pro"}, "algorithm_config": {"rps": 10, "burst": 20}},
-  {"name": "free", "limit_keys": ["jwt:sub"], "algorithm_config": {"rps": 1, "burst": 5}},
+  {"name": "pro",  "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "pro"}, "rps": 10, "burst": 20},
+  {"name": "free", "limit_keys": ["jwt:sub"], "rps": 1, "burst": 5},
   {"name": "nobody", "limit_keys": ["ip:address"], "match": {"jwt:sub": {"not": "*"}},
-   "algorithm_config": {"rps": 0.1, "burst": 2}}
+   "rps": 0.1, "burst": 2}
 ]}`
 
 // newHandler returns the site behind the limiter.

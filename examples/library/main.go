@@ -15,8 +15,8 @@ import (
 )
 
 const rules = `{"rules": [
-	{"name": "per-key",  "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1m", "burst": 3}},
-	{"name": "everyone", "limit_keys": [],                   "algorithm_config": {"rps": 100, "burst": 200}}
+	{"name": "per-key",  "limit_keys": ["header:x-api-key"], "rate": "1/1m", "burst": 3},
+	{"name": "everyone", "limit_keys": [],                   "rps": 100, "burst": 200}
 ]}`
 
 func newLimiter() (*mete.Limiter, error) {

@@ -21,7 +21,7 @@ func TestUlule_DenialIsFree(t *testing.T) {
 
 // All addresses of an IPv6 /64 have one bucket, not 2^64 of them.
 func TestUlule_NetworkIsOneClient(t *testing.T) {
-	matcher, err := policy.Load([]byte(`{"name": "client", "limit_keys": ["ip:address"], "algorithm_config": {"rate": "1/1h", "burst": 1}}`), policy.Options{})
+	matcher, err := policy.Load([]byte(`{"name": "client", "limit_keys": ["ip:address"], "rate": "1/1h", "burst": 1}`), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-const rules = `{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1h", "burst": 2}}]}`
+const rules = `{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "rate": "1/1h", "burst": 2}]}`
 
 // A server combines the policy with the overrides in its store.
 type server struct {

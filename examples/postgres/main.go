@@ -26,7 +26,7 @@ import (
 )
 
 const rules = `{"rules": [{"name": "per-customer", "limit_keys": ["customer"],
-	"algorithm_config": {"rate": "1/1m", "burst": 3}, "on_store_error": "local"}]}`
+	"rate": "1/1m", "burst": 3, "on_store_error": "local"}]}`
 
 const tables = `CREATE TABLE IF NOT EXISTS orders (customer text NOT NULL, item text NOT NULL CHECK (item <> ''))`
 

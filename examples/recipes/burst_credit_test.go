@@ -15,7 +15,7 @@ import (
 // A table allows 10 reads per second, and clients can catch up on unused reads of the last five minutes. A burst can be
 // a duration of the rate: 10/s × 300 s = 3000. In Go code, use bucket.Rate.TokensIn.
 const burstCredit = `
-{"name": "reads", "limit_keys": ["table"], "algorithm_config": {"rps": 10, "burst": "300s"}}`
+{"name": "reads", "limit_keys": ["table"], "rps": 10, "burst": "300s"}`
 
 func Example_burstCredit() {
 	c := newClock()

@@ -15,9 +15,9 @@ import (
 // when the limit of the tenant denies.
 const nested = `
 {"rules": [
-	{"name": "user",   "limit_keys": ["tenant", "user"], "algorithm_config": {"rate": "5/1m",   "burst": 5}},
-	{"name": "tenant", "limit_keys": ["tenant"],         "algorithm_config": {"rate": "8/1m",   "burst": 8}},
-	{"name": "all",    "limit_keys": [],                 "algorithm_config": {"rate": "100/1m", "burst": 100}}
+	{"name": "user",   "limit_keys": ["tenant", "user"], "rate": "5/1m",   "burst": 5},
+	{"name": "tenant", "limit_keys": ["tenant"],         "rate": "8/1m",   "burst": 8},
+	{"name": "all",    "limit_keys": [],                 "rate": "100/1m", "burst": 100}
 ]}`
 
 func Example_nested() {

@@ -16,11 +16,11 @@ import (
 const tiers = `
 {"rules": [
 	{"name": "enterprise", "limit_keys": ["header:x-api-key"], "match": {"plan": "enterprise"},
-	 "algorithm_config": {"rps": 1000, "burst": 2000}},
+	 "rps": 1000, "burst": 2000},
 	{"name": "free", "limit_keys": ["header:x-api-key"],
-	 "algorithm_config": {"rps": 10, "burst": 20}},
+	 "rps": 10, "burst": 20},
 	{"name": "everyone", "limit_keys": [],
-	 "algorithm_config": {"rps": 50000, "burst": 100000}}
+	 "rps": 50000, "burst": 100000}
 ]}`
 
 func Example_tieredKeys() {

@@ -20,7 +20,7 @@ import (
 )
 
 const rules = `{"rules": [{"name": "per-key", "limit_keys": ["header:x-api-key"],
-	"algorithm_config": {"rate": "1/1m", "burst": 3}, "on_store_error": "local"}]}`
+	"rate": "1/1m", "burst": 3, "on_store_error": "local"}]}`
 
 func newLimiter(ctx context.Context, url string) (*mete.Limiter, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
