@@ -3,10 +3,12 @@ module github.com/metehq/mete/bench
 go 1.26.0
 
 require (
+	github.com/didip/tollbooth/v8 v8.0.1
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/juju/ratelimit v1.0.2
 	github.com/metehq/mete v0.0.0
 	github.com/metehq/mete/pgstore v0.0.0
 	github.com/metehq/mete/redisstore v0.0.0
@@ -24,9 +26,12 @@ require (
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/envoyproxy/go-control-plane/ratelimit v0.1.1-0.20260629194254-5581fade6089 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
+	github.com/go-pkgz/expirable-cache/v3 v3.0.0 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
+	github.com/kr/text v0.2.0 // indirect
 	github.com/metehq/mete/policyyaml v0.0.0 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
+	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
