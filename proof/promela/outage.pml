@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Takes that a limiter decides itself while its store does not answer, and their charge to the store afterwards.
+ *
+ * One node has callers whose calls can lose the request or the answer. The limiter then takes from a local bucket. It starts
+ * with the deficit that the limiter last saw, and with the costs of its other takes in flight. Before the next take of the
+ * key, the limiter charges the difference between the local bucket and the same bucket without the local costs. A charge with
+ * a lost answer is repeated under its ID. A caller may run its take in a transaction of its own. It then has the
+ * lock of the row until it rolls back.
+ *
+ * Left out: several nodes and their shares, several versions of a limit, debt limits, sliding limits, refunds, the end of the
+ * memory of an ID. An account closes only when a caller returns.
+ *
+ * Mirrors: internal/outage/fallback.go: Take, openLocal
+ * Mirrors: internal/outage/inflight.go: otherCosts, release
+ * Mirrors: internal/outage/recovery.go: Recover, settle, charge, due, finishAttempt, closeAccount
+ * Mirrors: outage.go: degrade, decideLocally
+ * Mirrors: storecalls.go: takeClaims, memoryFor, recoverKeys
+ *
+ * Checked: G1 after each admission, by the store or locally. COSTS at the end, with RATE 0: the store lacks each admitted token
+ * once, except those that are still to be charged, and each take whose answer was lost.
+ *
+ * SECURITY_3: the charge of local costs is part of the caller's transaction.
+ * ADVERSARY_V5: the local bucket starts without the costs of takes in flight.
+ * COMMITS: a transaction can commit. The limiter does not remember a take in a transaction, so a later local bucket starts
+ *     with too many tokens. This is how the code works: see README.md.
+ * RECOVERY_FIRST: a take counts as in flight only after it has charged the local costs of its key. Another caller can then
+ *     open a local bucket in between, without the cost of this take. This is how the code works: see README.md.
+ * WITHOUT_ID: a repeated charge has another ID.
+ * WITHOUT_CHARGE: local costs are not charged to the store.
+ * WITHOUT_MEMORY: a local bucket starts full.
+ */
+
+#define CAPACITY 2
+#ifndef RATE
+#define RATE     1
+#endif
+#ifndef TICKS
+#define TICKS    3
+#endif
+#define LEDGER   TICKS
+#ifndef CALLERS
+#define CALLERS  3
+#endif
+#ifndef FAULTS
+#define FAULTS   3
+#endif
+
+#include "bound.pml"
+
+byte spent;  /* missing tokens in the store */
+byte faults; /* so far */
+
+/* The limiter. */
+byte known;         /* the missing tokens in its memory of the store */
+byte flying;        /* costs of takes in flight */
+bool opened;        /* there is a local bucket, and an account */
+byte here, base;   /* missing tokens of the local bucket, with and without local costs */
+byte withheld;      /* in base, for takes in flight at the opening */
+byte localCosts, settledCosts;
+bool attempting;    /* a charge may have reached the store */
+byte through, attemptCosts; /* the local bucket and localCosts at its start */
+bool executed;      /* the store remembers the charge's ID */
+bool charging;      /* one caller charges, and the others wait */
+byte lost;          /* takes that the store has charged without an answer */
+byte admitted;      /* tokens, also those of rolled back transactions that the node has used */
+byte ended;
+bool locked;        /* a transaction has the lock of the row */
+bool COSTS = true;
+
+active proctype clock() {
+	do
+	:: atomic { now < TICKS - 1 ->
+		now++;
+		spent = MINUS(spent, RATE);
+		known = MINUS(known, RATE);
+		here = MINUS(here, RATE);
+		base = MINUS(base, RATE);
+		through = MINUS(through, RATE);
+		printf("tick %d: the store lacks %d, the local bucket %d\n", now, spent, here) }
+	:: else -> break
+	od
+}
+
+inline learn() {
+	known = MAX(known, spent)
+}
+
+/* close ends the account when nothing is due. */
+inline close() {
+	opened = false; here = 0; base = 0; withheld = 0; localCosts = 0; settledCosts = 0;
+	attempting = false; through = 0; attemptCosts = 0; executed = false
+}
+
+active [CALLERS] proctype caller() {
+	byte due, mine; /* mine: tokens in its transaction */
+	bool transaction, owns, allowed, answered, before, trip; /* owns: its transaction has the lock; trip: its take is in flight */
+
+	if
+	:: transaction = true
+	:: skip
+	fi;
+#ifndef RECOVERY_FIRST
+	atomic { flying++; trip = true; before = opened };
+#endif
+	/* Recover charges the local costs first. */
+	do
+	:: atomic { !opened -> break }
+	:: atomic { opened && !charging ->
+		if
+		:: attempting && MIN(MINUS(through, base), attemptCosts - settledCosts) == 0 -> /* it has refilled */
+			base = through; settledCosts = attemptCosts;
+			attempting = false; through = 0; attemptCosts = 0; executed = false
+		:: else
+		fi;
+		if
+		:: !attempting -> through = here; attemptCosts = localCosts
+		:: else
+		fi;
+		due = MIN(MINUS(through, base), attemptCosts - settledCosts);
+#ifdef WITHOUT_CHARGE
+		due = 0;
+#endif
+		if
+		:: due == 0 -> close(); break
+		:: else -> attempting = true; charging = true
+		fi }
+		atomic { true -> /* the charge */
+			answered = true;
+			if
+			:: !locked || owns
+			:: faults < FAULTS -> faults++; answered = false; printf("the charge of local costs gets no answer\n")
+			:: faults < FAULTS -> faults++; charging = false; due = 0; printf("the store does not get the charge of local costs\n"); goto decideLocally
+			fi;
+			if
+#ifndef WITHOUT_ID
+			:: executed
+#endif
+			:: else ->
+				spent = spent + due; /* forced */
+				executed = true;
+#ifdef SECURITY_3
+				mine = mine + (transaction -> due : 0);
+				owns = transaction; locked = transaction;
+#endif
+				printf("the store charges %d local costs and lacks %d\n", due, spent)
+			fi;
+			charging = false;
+			if
+			:: answered ->
+				learn();
+				base = through; settledCosts = attemptCosts;
+				attempting = false; through = 0; attemptCosts = 0; executed = false;
+				due = 0
+			:: else -> due = 0; goto decideLocally
+			fi
+		}
+	od;
+
+	/* Take calls the store. */
+#ifdef RECOVERY_FIRST
+	atomic { flying++; trip = true; before = opened };
+#endif
+	atomic { true ->
+		if
+		:: !locked || owns -> /* the store answers */
+			allowed = spent < CAPACITY;
+			if
+			:: allowed -> spent++; printf("the store admits caller %d and lacks %d\n", _pid, spent)
+			:: else -> printf("the store denies caller %d\n", _pid)
+			fi;
+			if
+			:: transaction -> mine = mine + allowed; owns = true; locked = true
+			:: else -> learn()
+			fi;
+			if
+			:: allowed && !transaction -> admitted++; start(0, now, 1)
+			:: else
+			fi;
+			flying--; trip = false;
+			goto commit
+		:: faults < FAULTS && !transaction && !locked -> /* the answer is lost */
+			faults++;
+			if
+			:: spent < CAPACITY -> spent++; lost++; printf("the store charges caller %d, but its answer is lost\n", _pid)
+			:: else
+			fi
+		:: faults < FAULTS -> faults++; printf("the take of caller %d does not arrive\n", _pid)
+		fi
+	};
+	goto degraded;
+
+decideLocally:
+#ifdef RECOVERY_FIRST
+	before = true;
+#endif
+degraded:
+	atomic { true ->
+		if
+		:: !opened ->
+			opened = true;
+#ifdef WITHOUT_MEMORY
+			base = 0;
+#else
+			base = known;
+#endif
+#ifdef ADVERSARY_V5
+			withheld = 0;
+#else
+			withheld = MIN(flying - trip, MINUS(CAPACITY, base));
+#endif
+			base = base + withheld;
+			here = base
+		:: opened && !before && withheld > 0 && base > 0 -> /* this take is decided here: release its cost */
+			base--; here--; withheld--;
+			through = (attempting -> MINUS(through, 1) : 0)
+		:: else
+		fi;
+		if
+		:: here < CAPACITY ->
+			here++; localCosts++; admitted++;
+			printf("the limiter admits caller %d and lacks %d\n", _pid, here);
+			start(0, now, 1)
+		:: else -> printf("the limiter denies caller %d\n", _pid)
+		fi;
+		flying = flying - trip; trip = false
+	};
+	transaction = owns; /* a charge of local costs may be in it */
+
+commit:	if
+	:: !transaction -> skip
+#ifdef COMMITS
+	:: atomic { transaction && allowed -> admitted++; start(0, now, 1); locked = false; mine = 0 }
+#endif
+	:: atomic { transaction ->
+		locked = false;
+		spent = MINUS(spent, mine);
+		printf("the transaction of caller %d is rolled back: the store lacks %d\n", _pid, spent);
+		mine = 0 }
+	fi;
+	atomic { transaction = false; owns = false; allowed = false; answered = false; before = false; mine = 0; ended++ }
+}
+
+#if RATE == 0
+active proctype auditor() {
+	byte due;
+	atomic { ended == CALLERS ->
+		due = (opened -> here - (executed -> through : base) : 0);
+		printf("the store lacks %d; %d are admitted, %d without an answer, and %d are to be charged\n", spent, admitted, lost, due);
+		COSTS = spent + due == admitted + lost;
+		assert(COSTS)
+	}
+}
+#endif
