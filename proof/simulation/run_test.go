@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/internal/testseed"
+)
+
+var (
+	runFor   = flag.Duration("simulation.time", 0, "run for this time, from the first seed that the log does not have")
+	oneSeed  = flag.Uint64("simulation.seed", 0, "run only this seed")
+	first    = flag.Uint64("simulation.first", 0, "begin with this seed, with -simulation.runs")
+	runs     = flag.Int("simulation.runs", 0, "run this number of seeds")
+	find     = flag.String("simulation.find", "", "ignore faults without this text")
+	maxSteps = flag.Int("simulation.steps", 250, "steps of a run")
+)
+
+// shortRuns are the runs of a short test: about a second.
+const shortRuns = 100
+
+// A campaign runs seeds one after another, on all processors.
+type campaign struct {
+	*testing.T
+
+	mu         sync.Mutex // guards the fields below
+	next       uint64
+	runs       int
+	operations int
+	failed     bool
+}
+
+func TestSimulation(t *testing.T) {
+	if *oneSeed != 0 {
+		(&campaign{T: t}).run(t, *oneSeed)
+		return
+	}
+	began := time.Now()
+	c := &campaign{T: t, next: testseed.PCG(0, 0).Uint64() >> 32}
+	more := func() bool { return c.runs < shortRuns }
+	var log *runLog
+	if *runs > 0 {
+		c.next = *first
+		more = func() bool { return c.runs < *runs }
+	}
+	if *runFor > 0 {
+		log = readLog(t)
+		c.next = log.next
+		more = func() bool { return time.Since(began) < *runFor }
+	}
+	begin := c.next
+	t.Run("all", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				for seed := range c.seeds(more) {
+					c.run(t, seed)
+				}
+			})
+		}
+	})
+	took := time.Since(began)
+	t.Logf("seeds %d to %d, %d operations in %v: %.1f million a minute", begin, c.next-1, c.operations, took.Round(time.Millisecond), float64(c.operations)/1e6/took.Minutes())
+	if log != nil {
+		log.append(t, begin, c, took)
+	}
+}
+
+// seeds yields seeds while more returns true and no run has failed.
+func (c *campaign) seeds(more func() bool) func(func(uint64) bool) {
+	return func(yield func(uint64) bool) {
+		for {
+			c.mu.Lock()
+			if c.failed || !more() {
+				c.mu.Unlock()
+				return
+			}
+			seed := c.next
+			c.next++
+			c.runs++
+			if c.runs%10_000 == 0 {
+				fmt.Fprintf(os.Stderr, "simulation: %d runs, %d operations\n", c.runs, c.operations)
+			}
+			c.mu.Unlock()
+			if !yield(seed) {
+				return
+			}
+		}
+	}
+}
+
+// run runs one seed. It shrinks a failure, and reports it.
+func (c *campaign) run(t *testing.T, seed uint64) {
+	plan := newSchedule(seed, *maxSteps)
+	out := simulate(t, plan, options{})
+	c.mu.Lock()
+	c.operations += out.operations
+	c.failed = c.failed || out.hasFault()
+	c.mu.Unlock()
+	if !out.hasFault() {
+		return
+	}
+	fails := func(p *schedule) bool {
+		out := simulate(t, p, options{})
+		return out.hasFault()
+	}
+	small := plan.shrink(fails, time.Now().Add(time.Minute))
+	again := simulate(t, small, options{verbose: true})
+	t.Errorf("seed %d: %s\nshrunk to %v\n%s\n%s\nto repeat it: go test ./simulation -run TestSimulation -simulation.seed=%d",
+		seed, strings.Join(out.faults, "\n"), small, strings.Join(again.faults, "\n"), strings.Join(again.log, "\n"), seed)
+}
+
+// hasFault reports whether a run found a fault with the text of -simulation.find.
+func (o *outcome) hasFault() bool {
+	return slices.ContainsFunc(o.faults, func(fault string) bool { return strings.Contains(fault, *find) })
+}
+
+// A seed decides everything: two runs agree in each message and each answer. There is one exception. Takes that wait for
+// the same charge of local costs are woken together, and Go decides which one continues first.
+func TestSimulation_IsRepeatable(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		plan := newSchedule(seed, *maxSteps)
+		runs := 2
+		if plan.world.isOutage() {
+			runs = 20
+		}
+		agree, traces := false, map[uint64]outcome{}
+		for ; runs > 0 && !agree; runs-- {
+			out := simulate(t, plan, options{})
+			_, agree = traces[out.trace]
+			traces[out.trace] = out
+		}
+		if !agree {
+			t.Errorf("seed %d, world %s: no two runs agree: %v", seed, worldNames[plan.world], traces)
+		}
+	}
+}
+
+// runLog is the file that counts the runs of all times.
+type runLog struct {
+	path  string
+	lines []string
+	next  uint64 // the first seed that was never run
+}
+
+func readLog(t *testing.T) *runLog {
+	l := &runLog{path: filepath.Join("testdata", "runs.tsv"), next: 1 << 40} // far from the seeds of short tests
+	text, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+	for _, line := range l.lines[1:] {
+		var date string
+		var first, last uint64
+		if _, err := fmt.Sscanf(line, "%s\t%d\t%d", &date, &first, &last); err != nil {
+			t.Fatalf("%s: line %q: %v", l.path, line, err)
+		}
+		l.next = max(l.next, last+1)
+	}
+	return l
+}
+
+func (l *runLog) append(t *testing.T, first uint64, c *campaign, took time.Duration) {
+	violations := 0
+	if c.failed {
+		violations = 1
+	}
+	l.lines = append(l.lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%.1f\t%d", time.Now().UTC().Format(time.DateOnly), first, c.next-1, c.operations, took.Minutes(), violations))
+	if err := os.WriteFile(l.path, []byte(strings.Join(l.lines, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
