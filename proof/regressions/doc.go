@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package regressions proves that the checkers of mete can fail. Two reviews found bugs that broke promises. For each
+// of them, testdata has an edit that takes the fix out of today's code. The test compiles a checker with the edit,
+// runs it, and requires the report of the broken promise.
+//
+// The checkers are simulations, recorded histories and models; some bugs are found by a direct test. doc/robustness.md
+// lists all findings, and the commands that repeat them.
+//
+// An edit is a unified diff in testdata. Line numbers do not matter, but the old lines must occur exactly once in the
+// file. If a change of the code moves or rewrites them, the test fails: rewrite the edit for the new code. To look at
+// an edit in its place, run
+//
+//	git apply --unidiff-zero proof/regressions/testdata/NAME.diff
+package regressions
