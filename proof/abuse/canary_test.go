@@ -4,6 +4,7 @@ package abuse_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -67,6 +68,12 @@ func TestAbuse_Canaries(t *testing.T) {
 			schema := "violations_" + tt.log
 			own := newIssuer(t)
 			s := startCanaries(t, own, fmt.Sprintf("store: %q\nviolations: %q\nlog_format: %s\n", tt.store, postgres.URL()+"&schema="+schema, tt.log))
+			testkit.Eventually(t, "the database of violations is ready", func() error { // a busy machine needs a second attempt
+				if !strings.Contains(s.Log(), "violations recorded") {
+					return errors.New("the log does not say it")
+				}
+				return nil
+			})
 			sendCanaries(t, s, own)
 
 			places := map[string]string{

@@ -37,13 +37,17 @@ func (p *Page) Click(role, name string) {
 	})
 }
 
-// await makes the page record whether an element or its label is clicked soon. A press is not enough: a
-// button that moves away from the pointer gets no click.
+// await makes the page record whether an element or its label is clicked. A press is not enough: a button
+// that moves away from the pointer gets no click. The click of a mouse comes in the same task as its
+// pointerup. The click of a tap comes later, and much later on a busy machine. A second tap would then close
+// the menu that the first one opens.
 const await = `function () {
 	const mine = node => this.contains(node) || node.contains?.(this) && node.tagName === 'LABEL' || [...(this.labels ?? [])].some(l => l.contains(node));
 	globalThis.meteClicked = new Promise(resolve => {
 		addEventListener('click', event => resolve(mine(event.target)), {capture: true, once: true});
-		setTimeout(() => resolve(false), 1000);
+		addEventListener('pointerup', event => setTimeout(() => resolve(false), event.pointerType === 'mouse' ? 0 : 20_000), {capture: true, once: true});
+		addEventListener('pointercancel', () => resolve(false), {capture: true, once: true});
+		setTimeout(() => resolve(false), 40_000);
 	});
 	return true;
 }`

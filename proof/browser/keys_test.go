@@ -288,6 +288,38 @@ func TestKeys_Hashed(t *testing.T) {
 	looker.Poll("the key, which no bucket has, is no link", "document.querySelector('.step-key a') === null")
 }
 
+// The page of a key lists the slots that requests hold. Only operators see IDs with which they can release them.
+func TestKey_Slots(t *testing.T) {
+	t.Parallel()
+	site := browser.Serve(t, "rules: [{name: jobs, limit_keys: [\"query:tenant\"], algorithm: concurrency, max: 3, lease: 1h}]\n")
+	acme := browser.Attributes{"query:tenant": "acme"}
+	page := browser.Open(t, browser.Phone, browser.Dark)
+	page.Remember(browser.OperateToken)
+	await(page, keyPage(site, "jobs:tenant=acme"), "Key")
+	page.WaitText(".key-slots", "No request holds a slot.")
+	site.Take(2, acme)
+	page.Poll("both slots are listed", "document.querySelectorAll('.key-slots tbody tr').length === 2")
+	slot := browser.Eval[string](page, "document.querySelector('.slot-id').textContent")
+	page.WaitText(".key-slots", " min")
+	page.CheckNoOverflow()
+	page.Axe()
+	page.ScreenshotAll("key-slots")
+
+	looker := browser.Open(t, browser.Desktop, browser.Light)
+	looker.Remember(browser.ReadToken)
+	await(looker, keyPage(site, "jobs:tenant=acme"), "Key")
+	looker.WaitText(".key-slots", slot[:8]+"…")
+	if browser.Eval[bool](looker, "document.documentElement.outerHTML.includes("+browser.JS(slot)+")") {
+		t.Error("the page has the slot, with which its viewer could release it")
+	}
+
+	body := map[string]any{"attributes": acme, "slot": slot}
+	if status, text := site.Ask(http.MethodPost, site.URL+"/v1/slots/release", "", body); status != http.StatusOK {
+		t.Fatalf("release: %d %s", status, text)
+	}
+	page.Poll("the released slot is gone", "document.querySelectorAll('.key-slots tbody tr').length === 1 && !document.querySelector('.key-slots').innerText.includes("+browser.JS(slot)+")")
+}
+
 // If the store does not answer, the page reports it instead of a healthy state.
 func TestKey_StoreGone(t *testing.T) {
 	t.Parallel()

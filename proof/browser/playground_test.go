@@ -105,6 +105,12 @@ func playLooks(t *testing.T, site *browser.Site) {
 		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("playground-window-edge")
+		page.Fill("Example", "at-a-time")
+		page.WaitText(lane(0)+" .play-totals", "24 of 36")
+		page.Poll("the form of slots is there", "['Requests at the same time', 'Each request lasts'].every(text => document.querySelector('"+lane(0)+" .play-form').textContent.includes(text))")
+		page.CheckNoOverflow()
+		page.Axe()
+		page.ScreenshotAll("playground-at-a-time")
 	})
 }
 

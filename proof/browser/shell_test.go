@@ -68,10 +68,15 @@ func TestShell(t *testing.T) {
 		part{"undone", shellUndone}, part{"assets", shellAssets})
 }
 
-// Every page is there at every size in every theme, and everybody can read it.
+// Every page is there at every size in every theme, and everybody can read it. A short test takes each size and
+// each theme once.
 func shellEveryPage(t *testing.T, site *browser.Site) {
+	looks := browser.Looks
+	if testing.Short() {
+		looks = looks[:2]
+	}
 	var parts []part
-	for _, look := range browser.Looks {
+	for _, look := range looks {
 		parts = append(parts, part{look.String(), func(t *testing.T, site *browser.Site) { everyPage(t, site, look.Size, look.Theme) }})
 	}
 	runTogether(t, site, parts...)

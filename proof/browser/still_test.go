@@ -63,6 +63,9 @@ var livePages = []livePage{
 		"button", "Let through", ".key-acts", "document.querySelector('dialog[open]')", "v1/overrides"},
 }
 
+// isMain reports whether a short test opens the page: a page of all keys, and one of a single key.
+func (p *livePage) isMain() bool { return p.name == "overview" || p.name == "key" }
+
 // startLiveSite is a site with data on all live pages.
 func startLiveSite(t *testing.T) *browser.Site {
 	t.Helper()
@@ -112,6 +115,9 @@ func TestStill(t *testing.T) {
 func stillPress(t *testing.T, site *browser.Site) {
 	var parts []part
 	for _, live := range livePages {
+		if testing.Short() && !live.isMain() {
+			continue
+		}
 		parts = append(parts, part{live.name, func(t *testing.T, site *browser.Site) {
 			page := openGated(t, site, browser.Desktop)
 			visitMore(site)
@@ -131,13 +137,17 @@ func stillPress(t *testing.T, site *browser.Site) {
 	runTogether(t, site, parts...)
 }
 
-// Controls keep their place and meaning when the first data arrive and at later updates.
+// Controls keep their place and meaning when the first data arrive and at later updates. A short test takes
+// the main pages in turn on a desktop and on a phone.
 func stillPlaces(t *testing.T, site *browser.Site) {
 	var parts []part
-	for _, size := range []browser.Size{browser.Desktop, browser.Phone} {
-		for _, live := range livePages {
+	for s, size := range []browser.Size{browser.Desktop, browser.Phone} {
+		for i, live := range livePages {
 			if live.name == "actions" || live.name == "busiest rules" {
 				continue // pages that are there already
+			}
+			if testing.Short() && (i%2 != s || !live.isMain()) {
+				continue
 			}
 			parts = append(parts, part{live.name + "/" + fmt.Sprint(size == browser.Phone), func(t *testing.T, site *browser.Site) {
 				page := openGated(t, site, size)

@@ -82,8 +82,12 @@ func TestGhz(t *testing.T) {
 	}
 }
 
-// TestExamples loads the example configurations of envoyproxy/ratelimit.
-func TestExamples(t *testing.T) {
+// originalDir returns the directory with the source of envoyproxy/ratelimit.
+func originalDir(t *testing.T) string {
+	t.Helper()
+	if source := os.Getenv(sourceVar); source != "" {
+		return source
+	}
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/ratelimit")
 	list.Dir = "original"
 	list.Env = append(os.Environ(), "GOWORK=off")
@@ -91,9 +95,34 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.TrimSpace(string(dir))
+}
+
+// TestExamples_Client serves the example directory of envoyproxy/ratelimit, and calls it with the client of
+// envoyproxy/ratelimit. The limits do not depend on the time within a minute.
+func TestExamples_Client(t *testing.T) {
+	addr := startService(t, ourProgram(t), "RUNTIME_ROOT="+filepath.Join(originalDir(t), "examples")).addr
+	client := buildOriginal(t, "github.com/envoyproxy/ratelimit/src/client_cmd")
+	for _, tt := range []struct{ domain, descriptors, want string }{
+		{"mongo_cps", "database=users", "overall_code:OK"},
+		{"rl", "source_cluster=proxy,destination_cluster=mock", "overall_code:OK"},
+		{"rl", "foo=a,bar=banned", "overall_code:OVER_LIMIT"},
+		{"rl", "foo=a,baz=shady", "overall_code:OK"},
+		{"rl", "nothing=a", "overall_code:OK"},
+		{"unknown", "foo=a", "overall_code:OK"},
+	} {
+		got := output(t, client, "-dial_string", addr, "-domain", tt.domain, "-descriptors", tt.descriptors)
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%s of %s: got %s, want %s", tt.descriptors, tt.domain, got, tt.want)
+		}
+	}
+}
+
+// TestExamples loads the example configurations of envoyproxy/ratelimit.
+func TestExamples(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"examples/ratelimit/config/*.yaml", "test/integration/runtime/current/ratelimit/config/*.yaml"} {
-		found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
+		found, err := filepath.Glob(filepath.Join(originalDir(t), pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
 		}

@@ -50,7 +50,8 @@ type service struct {
 }
 
 // startService starts a program with programsConfig and a Redis of its own. The original and mete get the same settings.
-func startService(t *testing.T, program string) *service {
+// The argument settings replaces some of them.
+func startService(t *testing.T, program string, settings ...string) *service {
 	t.Helper()
 	root := t.TempDir()
 	dir := filepath.Join(root, "ratelimit", "config")
@@ -75,6 +76,7 @@ func startService(t *testing.T, program string) *service {
 			s.addr = addr
 		}
 	}
+	cmd.Env = append(cmd.Env, settings...)
 	s.process = proctest.Start(t, cmd)
 	t.Cleanup(s.process.Kill)
 	s.process.WaitReady(time.Minute, proctest.TCP(s.addr))

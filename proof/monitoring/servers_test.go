@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -28,10 +29,11 @@ import (
 )
 
 // trafficPolicy has a rule of each kind: one that denies, one in shadow, one for a
-// part of the keys.
+// part of the keys, one for a language model.
 const trafficPolicy = `{"bundle_version": 1, "expires_at": "2100-01-01T00:00:00Z", "policies": [{"id": "traffic", "spec": {"rules": [
 	{"name": "client", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1s", "burst": 2}},
 	{"name": "trial", "mode": "shadow", "limit_keys": ["header:x-tenant"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1s", "burst": 1}},
+	{"name": "model", "group": "model", "limit_keys": [], "match": {"ai:model": "*"}, "algorithm": "token_bucket_llm", "tokens_per_minute": 1000000000},
 	{"name": "part", "mode": "1%", "limit_keys": ["header:x-tenant", "header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1s", "burst": 1}}]}}]}`
 
 // client trusts every certificate.
@@ -61,7 +63,12 @@ func certificate(t *testing.T, dir string) {
 // TLS, and a key set.
 func startGateway(t *testing.T, settings string) *meted.Server {
 	t.Helper()
-	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/chat/completions" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"choices": [{"message": {"content": "hello"}}], "usage": {"prompt_tokens": 13, "completion_tokens": 7}}`)
+		}
+	}))
 	t.Cleanup(upstream.Close)
 	dir := t.TempDir()
 	certificate(t, dir)
@@ -117,6 +124,7 @@ func traffic(t *testing.T, gateway, api *meted.Server) {
 		for ctx.Err() == nil {
 			send(ctx, http.MethodGet, gateway.URL+"/", "", "X-Api-Key", "k", "X-Tenant", "t")
 			send(ctx, http.MethodGet, gateway.URL+"/other", "", "X-Tenant", "t")
+			send(ctx, http.MethodPost, gateway.URL+"/v1/chat/completions", `{"model": "m", "messages": [{"role": "user", "content": "hello"}]}`)
 			send(ctx, http.MethodPost, api.URL+"/v1/take", `{"attributes":{"header:x-api-key":"k","header:x-tenant":"t"}}`)
 			send(ctx, http.MethodPost, api.URL+"/v1/take", `{"attributes":{"header:x-tenant":"t"}}`)
 			select {

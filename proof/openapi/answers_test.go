@@ -13,6 +13,7 @@ import (
 func TestAnswers(t *testing.T) {
 	s := newService(t)
 	s.askCorpus(t)
+	s.askHolds(t)
 	s.provoke(t)
 	s.provokeBusy(t)
 	s.provokeTooMany(t) // last: the server rejects this address for a while
@@ -44,6 +45,9 @@ var unseen = []string{
 
 	// Of a reader, of a server that records violations: tests of package httpapi have them.
 	"GET /v1/violations 403 application/problem+json", "GET /v1/violations.csv 403 application/problem+json", "GET /v1/violations/histogram 403 application/problem+json",
+
+	// Of a limit with shards: tests of package client have it.
+	"POST /v1/hold 409 application/problem+json",
 
 	// Of too many streams, or at the end of the server.
 	"GET /v1/traffic/stream 503 application/problem+json", "GET /v1/watch 503 application/problem+json",

@@ -18,6 +18,12 @@ import (
 var plain = map[string]question{
 	"POST /v1/take":          {target: "/v1/take", body: `{"attributes":{}}`},
 	"POST /v1/peek":          {target: "/v1/peek", body: `{"attributes":{}}`},
+	"POST /v1/hold":          {target: "/v1/hold", body: `{"attributes":{}}`},
+	"POST /v1/settle":        {target: "/v1/settle", body: `{"hold":"AAAAAAAAAAAAAAAAAAAAAAAAAA","cost":1}`},
+	"POST /v1/release":       {target: "/v1/release", body: `{"hold":"AAAAAAAAAAAAAAAAAAAAAAAAAA"}`},
+	"POST /v1/renew":         {target: "/v1/renew", body: `{"hold":"AAAAAAAAAAAAAAAAAAAAAAAAAA","for":"1m"}`},
+	"POST /v1/slots/renew":   {target: "/v1/slots/renew", body: slotRequest},
+	"POST /v1/slots/release": {target: "/v1/slots/release", body: slotRequest},
 	"POST /v1/refund":        {target: "/v1/refund", body: `{"attributes":{}}`},
 	"POST /v1/reset":         {target: "/v1/reset", body: `{"attributes":{}}`},
 	"POST /v1/explain":       {target: "/v1/explain", body: `{"attributes":{}}`},
@@ -31,6 +37,7 @@ var plain = map[string]question{
 	"GET /v1/me":             {target: "/v1/me"},
 	"GET /v1/rules":          {target: "/v1/rules"},
 	"POST /v1/request":       {target: "/v1/request", body: `{"text":"GET /x"}`},
+	"GET /v1/ai":             {target: "/v1/ai"},
 	"GET /v1/traffic":        {target: "/v1/traffic"},
 	"GET /v1/traffic/stream": {target: "/v1/traffic/stream"},
 	"GET /v1/watch":          {target: "/v1/watch?key=queue:x-queue=p"},
@@ -49,6 +56,9 @@ var plain = map[string]question{
 	"GET /metrics":                 {target: "/metrics"},
 	"GET /openapi.json":            {target: "/openapi.json"},
 }
+
+// slotRequest names a slot that no request holds.
+const slotRequest = `{"attributes":{"header:x-running":"p"},"slot":"3f0c2a9d5b7e41868c1d0e9fa2b4c6d8"}`
 
 // played is a play of one limit.
 const played = `{"lanes":[{"algorithm":"token_bucket","tokens":1,"per":"1s","capacity":2}],"traffic":{"phases":[{"shape":"burst","count":3,"seconds":5}]}}`

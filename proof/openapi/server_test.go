@@ -22,6 +22,7 @@ const rules = `{
 		{"name": "staged", "limit_keys": ["header:x-staged"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 10,
 			"staged_actions": [{"threshold": 10, "action": "warn"}, {"threshold": 100, "action": "reject"}]}},
 		{"name": "queue", "limit_keys": ["header:x-queue"], "algorithm": "leaky_bucket", "algorithm_config": {"rate": "1/10h", "queue": 5}},
+		{"name": "running", "limit_keys": ["header:x-running"], "algorithm": "concurrency", "algorithm_config": {"max": 1, "lease": "1h"}},
 		{"name": "strict", "match": {"path": "/strict"}, "limit_keys": ["header:x-user"], "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}},
 		{"name": "quiet", "match": {"path": "/quiet"}, "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/10h", "burst": 1}},
 		{"name": "plan", "match": {"jwt:plan": "pro"}, "limit_keys": ["jwt:sub"], "algorithm_config": {"rps": 1, "burst": 1}}]}}],

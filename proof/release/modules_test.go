@@ -12,7 +12,7 @@ import (
 )
 
 // published are the directories of the modules that others may require.
-var published = []string{".", "cmd", "envoyapi", "grpclimit", "guard", "jwtclaims", "pgstore", "policyyaml", "redisstore"}
+var published = []string{".", "cmd", "envoyapi", "geoip", "grpclimit", "guard", "jwtclaims", "pgstore", "policyyaml", "redisstore"}
 
 // programs import one module each. A user writes them outside this repository.
 var programs = map[string]string{
@@ -26,6 +26,8 @@ var programs = map[string]string{
 		func main() { _, err := grpclimit.New(nil, grpclimit.Config{}); println(err != nil) }`,
 	"envoyapi": `import "github.com/metehq/mete/envoyapi"
 		func main() { _, err := envoyapi.NewRateLimit(nil, envoyapi.RateLimitConfig{}); println(err != nil) }`,
+	"geoip": `import "github.com/metehq/mete/geoip"
+		func main() { _, err := geoip.Open(geoip.Config{}); println(err != nil) }`,
 	"guard": `import "github.com/metehq/mete/guard"
 		func main() { _, err := guard.New(nil, guard.Config{}); println(err != nil) }`,
 	"policyyaml": `import "github.com/metehq/mete/policyyaml"
@@ -43,6 +45,8 @@ var isolated = map[string][]string{
 	"github.com/sony/gobreaker/v2": {"guard", "redisstore", "pgstore"},
 	"github.com/golang-jwt/jwt/v5": {"jwtclaims"},
 	"github.com/goccy/go-yaml":     {"policyyaml"},
+
+	"github.com/oschwald/maxminddb-golang/v2": {"geoip"},
 }
 
 // testModules installs the command and gets each module from a module proxy, in a

@@ -4,10 +4,12 @@ package resp_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +30,7 @@ func TestDocument(t *testing.T) {
 	}
 	ports := strings.NewReplacer("6380", portOf(t), "6381", portOf(t))
 	dir, commands := t.TempDir(), 0
+	taken := map[string]bool{}                                            // HTTP addresses of the servers on the page
 	environment := append(os.Environ(), "HOME="+t.TempDir(), "FAKETTY=1") // redis-cli prints as on a terminal
 	for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
 		language, file, text := block[1], block[2], block[3]
@@ -45,6 +48,12 @@ func TestDocument(t *testing.T) {
 			line, want, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
 			words := strings.Fields(ports.Replace(line))
 			if words[0] == "mete" {
+				for _, address := range addressesOf(t, dir, line) {
+					if taken[address] {
+						t.Errorf("$ %s\nlistens on %s, as a server above does", line, address)
+					}
+					taken[address] = true
+				}
 				meted.Run(t, dir, words[2:]...)
 				continue
 			}
@@ -56,6 +65,24 @@ func TestDocument(t *testing.T) {
 	if commands < 15 {
 		t.Errorf("%d commands, want at least 15", commands)
 	}
+}
+
+// httpAddress is a line with an address of the HTTP listeners in a settings file.
+var httpAddress = regexp.MustCompile(`(?m)^((?:admin_)?listen): *(\S+)`)
+
+// addressesOf returns the HTTP addresses of a command mete serve as the page has it. The test runs it with others.
+func addressesOf(t *testing.T, dir, line string) []string {
+	addresses := map[string]string{"listen": "127.0.0.1:8080", "admin_listen": "127.0.0.1:8081"}
+	if _, file, found := strings.Cut(line, "--config "); found {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range httpAddress.FindAllStringSubmatch(string(text), -1) {
+			addresses[found[1]] = found[2]
+		}
+	}
+	return slices.Collect(maps.Values(addresses))
 }
 
 func portOf(t testing.TB) string {
