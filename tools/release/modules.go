@@ -18,7 +18,7 @@ import (
 )
 
 // published are the directories of the modules that get a tag. Each module comes after its dependencies.
-var published = []string{".", "guard", "grpclimit", "jwtclaims", "pgstore", "policyyaml", "envoyapi", "redisstore", "cmd"}
+var published = []string{".", "guard", "aitokens", "geoip", "grpclimit", "jwtclaims", "pgstore", "policyyaml", "envoyapi", "redisstore", "cmd"}
 
 // tagModules makes the released commit in a clone, with a tag for each published module. The go.mod files
 // require the version of each other and replace nothing. The go.sum files have the hashes of that version.

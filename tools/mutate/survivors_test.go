@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestReadSurvivors(t *testing.T) {
+	if _, err := readSurvivors("survivors.tsv"); err != nil {
+		t.Error(err)
+	}
+	const row = "bucket/take.go\tTake\ta [< -> <=] b\t1\t"
+	for text, want := range map[string]string{
+		"# a comment\n\n" + row + "equivalent: a is never b\n": "",
+		row + "not tested: it needs a full disk\n":             "",
+		row + "hard\n":         "1: the reason must start",
+		row + "equivalent: \n": "1: the reason must start",
+		row + "not tested: a\n" + row + "not tested: b\n": "2: bucket/take.go Take: a [< -> <=] b is listed twice",
+		"bucket/take.go\tTake\ta\t0\tnot tested: a\n":     `1: number "0"`,
+		"bucket/take.go\tTake\n":                          "1: want file, function",
+	} {
+		path := filepath.Join(t.TempDir(), "survivors.tsv")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		known, err := readSurvivors(path)
+		if want == "" {
+			if err != nil || len(known) != 1 {
+				t.Errorf("%q: got %v, %v, want one survivor", text, known, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), path+":"+want) {
+			t.Errorf("%q: got the error %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestReport_Summarize(t *testing.T) {
+	tested := &targets[0]
+	listed := &mutant{file: "a.go", function: "F", change: "[1 -> 2]", nth: 1}
+	other := &mutant{file: "a.go", function: "F", change: "[1 -> 2]", nth: 2}
+	reason := survivor{"a.go", "F", "[1 -> 2]", 1, "equivalent: both are odd"}
+	for _, tt := range []struct {
+		name    string
+		known   survivors
+		mutant  *mutant
+		outcome outcome
+		failed  bool
+		want    string
+	}{
+		{"killed", nil, other, killed, false, ""},
+		{"survived without a reason", nil, other, survived, true, "  a.go\tF\t[1 -> 2]\t2\n"},
+		{"survived with a reason", survivors{listed.name(): reason}, listed, survived, false, "  a.go F: [1 -> 2]: equivalent: both are odd\n"},
+		{"listed and killed", survivors{listed.name(): reason}, listed, killed, false, "  a.go F: [1 -> 2]: killed\n"},
+		{"listed and gone", survivors{listed.name(): reason}, other, killed, true, "no such mutant exists\n  a.go F: [1 -> 2]\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var output strings.Builder
+			r, err := newReport(&output, "", 1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := job{tt.mutant, tested, 1}
+			r.add(j, result{outcome: tt.outcome})
+			failed := r.summarize(tt.known, tt.known.findStale([]job{j}))
+			if failed != tt.failed || !strings.Contains(output.String(), tt.want) {
+				t.Errorf("got %v and\n%swant %v and\n%s", failed, &output, tt.failed, tt.want)
+			}
+		})
+	}
+}
+
+func TestSample(t *testing.T) {
+	var jobs []job
+	for i := range 5 {
+		jobs = append(jobs, job{id: i})
+	}
+	reverse := func(n int) []int {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = n - 1 - i
+		}
+		return order
+	}
+	var got []int
+	for _, j := range sample(jobs, 3, reverse) {
+		got = append(got, j.id)
+	}
+	if want := []int{2, 3, 4}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if n := len(sample(jobs, 9, reverse)); n != 5 {
+		t.Errorf("a sample of 9 has %d of 5 jobs", n)
+	}
+}

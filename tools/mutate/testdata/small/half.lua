@@ -1,0 +1,1 @@
+return n / 2
