@@ -14,6 +14,7 @@ import (
 // pureImports are the allowed imports of package bucket: nothing with a clock or I/O.
 var pureImports = []string{
 	"cmp", "errors", "fmt", "math", "math/big", "math/bits", "slices", "strconv", "strings", "time",
+	"github.com/metehq/mete/internal/almanac", // the time zone database, behind a cache
 }
 
 // clockCalls are the functions of package time that read a clock or wait.

@@ -33,12 +33,15 @@ var layers = []layer{
 	{dir: "internal/visible"},
 	{dir: "internal/requestpath", tests: []string{"internal", "policy"}},
 	{dir: "internal/clientaddr"},
-	{dir: "bucket"},
+	{dir: "internal/almanac"}, // it reads the time zone database for bucket
+	{dir: "bucket", may: []string{"internal/almanac"}},
+	{dir: "internal/calendars", may: []string{"bucket"}},
 	{dir: "api", may: []string{"bucket"}},                              // the JSON of the HTTP API: servers, clients and commands share it
 	{dir: "store", may: []string{"bucket"}},                            // the contract between a limiter and its store
 	{dir: "internal/dialect"},                                          // the header fields that policy files name
+	{dir: "internal/denialbody"},                                       // the responses to denied requests that policy files define
 	{dir: "internal/parse", may: []string{"bucket", "internal/spell"}}, // it reads documents by tables, and has no knowledge of rules
-	{dir: "policy", may: []string{"bucket", "store", "internal/parse", "internal/dialect", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}, tests: []string{"policytest"}},
+	{dir: "policy", may: []string{"bucket", "store", "internal/parse", "internal/denialbody", "internal/dialect", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}, tests: []string{"policytest"}},
 
 	// Parts of the engine that use stores and have no knowledge of rules.
 	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
@@ -46,15 +49,23 @@ var layers = []layer{
 	{dir: "internal/outage", may: []string{"bucket", "store", "internal/seen"}, tests: join(engine, stores...)},
 	{dir: ".", may: []string{"bucket", "policy", "store", "internal/shards", "internal/outage", "internal/seen"}, tests: join(stores, "internal")},
 
+	// They supply facts to policies.
+	{dir: "crawlers", may: []string{"policy"}},
+	{dir: "geoip", may: []string{"policy", "internal/follow"}},
+
+	// It reads the wire formats of language models, and has no knowledge of limits.
+	{dir: "ai"},
+	{dir: "aitokens", may: []string{"ai"}},
+
 	// It scales costs, which need no knowledge of limits.
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
 
 	// Stores know keys, limits and costs, never rules. NewLimiter assembles a limiter.
 	{dir: "memstore", may: []string{".", "store", "bucket", "internal/atomicfile"}, tests: []string{"storetest", "internal", "policy"}},
-	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
+	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/calendars", "internal/lane", "internal/lease", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy", "httplimit")},
 	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "policytest", "pgstore", "internal/spell"}, tests: join(stores, "internal")},                                // it stores policies, and no buckets
 	{dir: "pgstore/violations", may: []string{".", "api", "store", "bucket", "policy", "pgstore/internal", "internal/clientaddr", "internal/denial"}, tests: join(stores, "internal")}, // it stores denials
-	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
+	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/calendars", "internal/lane", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
 	{dir: "storetest", may: []string{".", "store", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
 	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it wraps a store
 
@@ -74,11 +85,12 @@ var layers = []layer{
 
 	// They count the calls of a limiter's hooks.
 	{dir: "topkeys", may: engine, tests: stores},
+	{dir: "aiusage", may: join(engine, "ai"), tests: stores},
 	{dir: "monitor", may: join(engine, "api", "internal/sse"), tests: stores},
 
 	// Adapters translate protocols. They get a Limiter, and have no store, except in PerAddress of httplimit.
-	{dir: "httplimit", may: join(engine, "api", "internal", "memstore"), tests: join(stores, doors...)},
-	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "monitor", "overrides", "topkeys"), tests: join(stores, doors...)},
+	{dir: "httplimit", may: join(engine, "api", "ai", "internal", "memstore"), tests: join(stores, doors...)},
+	{dir: "httpapi", may: join(engine, "ai", "aiusage", "api", "audit", "internal", "monitor", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "envoyapi/dropin", may: join(engine, "api", "internal", "envoyapi", "policyyaml"), tests: join(stores, doors...)}, // the drop-in for envoyproxy/ratelimit
@@ -86,15 +98,15 @@ var layers = []layer{
 	{dir: "dashboard", may: []string{"api", "internal"}, tests: join(engine, join(stores, doors...)...)}, // pages, and no data
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // adapters read claims with it
 	{dir: "proxy", may: join(engine, "api", "internal", "httplimit"), tests: join(stores, doors...)},
-	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "audit", "monitor", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
+	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "ai", "aiusage", "audit", "monitor", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
 
 	// It decides simulated traffic with the real engine and a store of its own.
 	{dir: "internal/playground", may: join(engine, "api", "memstore", "internal"), tests: stores},
 
-	{dir: "internal", may: join(engine, "api"), tests: join(stores, doors...)},
+	{dir: "internal", may: join(engine, "api", "ai"), tests: join(stores, doors...)},
 
 	// Programs assemble all parts.
-	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "api", "audit", "monitor", "overrides", "topkeys", "internal")...)...)},
+	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "ai", "aitokens", "aiusage", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "crawlers", "geoip", "api", "audit", "monitor", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "api", "keyed", "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "api", "internal", "overrides", "topkeys")...)...)},
 	{dir: "examples", may: join(engine, join(stores, join(doors, "api", "audit", "guard", "keyed", "policyyaml", "jwtclaims", "monitor", "overrides", "topkeys", "internal/proctest")...)...)},

@@ -41,6 +41,7 @@ func isStandard(importPath string) bool {
 // version of each dependency, and with ours these programs do not compile, or are other programs than their releases.
 // scripts/check long checks them, each with its own versions.
 var separate = []string{
+	"bench/exactness/mennanov",  // mennanov/limiters: needs the clients of AWS, etcd, Consul and Zookeeper
 	"proof/envoy/original",      // envoyproxy/ratelimit: needs grpc-go 1.74 and an older go-control-plane
 	"proof/envoy/tools/ghz",     // needs the protobuf and protoreflect packages of 2020
 	"proof/envoy/tools/grpcurl", // pins the versions of its release

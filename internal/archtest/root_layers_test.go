@@ -17,17 +17,21 @@ var rootLayers = [][]string{
 	{"decision.go", "parts.go", "request.go"},
 	{"config.go"},
 	{"limiter.go"},
-	{"evaluate.go", "evaluate_parts.go"},
+	{"attempts.go"},
+	{"evaluate.go", "evaluate_parts.go", "evaluate_slots.go"},
 	{"hooks.go", "storecalls.go"},
 	{"receipt.go"},
-	{"outage.go"},
+	{"steps.go"},
+	{"outage.go", "slots.go"},
 	{"take.go"},
-	{"bucket.go", "explain.go", "queue.go", "refund.go", "reservation.go"},
+	{"bucket.go", "explain.go", "hold.go", "hold_usage.go", "queue.go", "refund.go", "reservation.go"},
 	{"wait.go"},
+	{"finish.go"},
+	{"stream.go"},
 }
 
 // rootFields are types of higher files that a file may use for fields.
-var rootFields = map[string][]string{"limiter.go": {"queues"}}
+var rootFields = map[string][]string{"limiter.go": {"queues"}, "decision.go": {"Slots"}}
 
 // checkRootLayers finds uses of higher layers in the root package. It checks methods only if they are
 // unexported and their name is unique.
