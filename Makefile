@@ -5,8 +5,9 @@
 GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
+SEED     ?= 1
 
-.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-resp bench-envoy bench-replay bench-dashboards fuzz release setup
+.PHONY: help run test test-long soak simulate robustness check bench bench-http bench-redis bench-postgres bench-resp bench-envoy bench-replay bench-dashboards compare-exactness fuzz mutate release setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,7 +16,7 @@ run: ## serve a built-in example policy; needs only Go
 	@echo "building mete; the first time, this takes half a minute"
 	$(GO) run ./cmd/mete serve
 
-test: setup ## run the tests that a change needs; ten minutes on two cores
+test: setup ## run the tests that a change needs; thirteen minutes on two cores
 	scripts/test
 
 test-long: setup ## run all tests, checks and builds with fresh seeds; half an hour on two cores
@@ -23,6 +24,12 @@ test-long: setup ## run all tests, checks and builds with fresh seeds; half an h
 
 soak: setup ## run two servers under load and faults for TIME (10m)
 	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
+
+simulate: ## run nodes over a simulated network for TIME (10m), and count the runs
+	cd proof && $(GO) test -count=1 -timeout 0 -v -run '^TestSimulation$$' ./simulation -simulation.time=$(TIME)
+
+robustness: setup ## record histories of real stores under faults for TIME (1h), check them, and count them
+	cd proof && $(GO) test -count=1 -timeout 0 -v -run '^(TestHistories|TestBound)$$' ./history -history.time=$(if $(filter file,$(origin TIME)),1h,$(TIME))
 
 check: ## format, vet, staticcheck, tidy modules, house rules, prose, commits, another system
 	scripts/check
@@ -50,6 +57,12 @@ bench-replay: ## compare the replay of an access log with GoAccess and plain sca
 
 bench-dashboards: ## measure the cost of 100 open dashboards; three minutes
 	cd bench && $(GO) run ./dashboards
+
+compare-exactness: setup ## compare how exactly 17 limiters keep their promises, with SEED (1); writes doc/comparison.md; four minutes
+	cd bench/exactness && METE_COMPARE=$(SEED) $(GO) test . -count=1 -timeout 0 -parallel 3 -v -run '^TestComparison$$'
+
+mutate: setup ## report random changes of the code that no test detects; 15 minutes; ARGS=-all for all
+	$(GO) run ./tools/mutate $(ARGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz $(FUZZTIME)
