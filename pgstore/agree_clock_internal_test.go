@@ -35,6 +35,7 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 		snap := a.takeBy(a.r.IntN(allWays), c)
 		a.compareAlone(c, snap, before, bucket.Instant(a.serverTime()))
 	}
+	t.Logf("%d took, %d were denied", a.taken, a.denied)
 	if a.taken < 150 || a.denied < 100 {
 		t.Errorf("%d took, %d were denied: want more of each", a.taken, a.denied)
 	}
