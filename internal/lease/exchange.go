@@ -117,8 +117,11 @@ func (b *Borrower) accept(n *leasedBucket, loan Loan, g Grant, now time.Duration
 		gone = &b.count.lost
 		if loan.Keep > 0 { // the store has no record of them
 			held := n.purse.recount(0)
-			n.deposited -= held
 			b.count.lost.Add(int64(held))
+			// Tokens that were spent since the loan were of an entry that has ended. The next loan must not report them
+			// for the new entry: the store would return tokens that the purse holds.
+			n.missed.Add(int64(n.deposited - held - loan.Spent))
+			n.deposited = loan.Spent
 		}
 	}
 	gone.Add(int64(n.setAside))

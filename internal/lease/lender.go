@@ -53,7 +53,8 @@ type Loan struct {
 	// Seq numbers the loans of a holder in ascending order.
 	Seq uint64
 
-	// Spent is the total that the holder has spent. It never decreases.
+	// Spent is the total that the holder has spent. It never decreases. After a grant without Kept, tokens that were spent
+	// during its loan do not count: they were of an entry that has ended.
 	Spent bucket.Tokens
 
 	// Keep is the amount that the holder keeps. The rest of its entry that is not in Spent returns to the bucket. If the entry

@@ -103,3 +103,40 @@ func TestTake_StoreForgets(t *testing.T) {
 		t.Error("nothing was given up")
 	})
 }
+
+// late is a Lender that answers after 20 ms. It has lost its data when loan number loses arrives.
+type late struct {
+	bank    *leasetest.Bank
+	loses   uint64
+	missing []uint64 // loans that keep tokens of no entry
+}
+
+func (l *late) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
+	time.Sleep(20 * time.Millisecond)
+	if loan.Seq == l.loses {
+		l.bank = newBank()
+	}
+	grant, err := l.bank.Borrow(ctx, loan)
+	if loan.Keep > 0 && !grant.Kept {
+		l.missing = append(l.missing, loan.Seq)
+	}
+	return grant, err
+}
+
+// TestTake_EntryEndsDuringLoan spends tokens of an entry that has ended when the loan arrives. The node must not report
+// them for the new entry, from which the store would return tokens that the node can still spend.
+func TestTake_EntryEndsDuringLoan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := compile(t, thousand)
+		l := &late{bank: newBank(), loses: 8}
+		b := newBorrower(t, lease.Config{Lender: l})
+		ask(b, "a", &limit, 2000, time.Millisecond)
+		if len(l.missing) != 1 || l.missing[0] != l.loses {
+			t.Errorf("the store has no entry for loans %d, want loan %d only", l.missing, l.loses)
+		}
+		if s := b.Stats(); s.Granted != s.Spent+s.Returned+s.Lost+s.Unspent {
+			t.Errorf("%+v", s)
+		}
+		pass(10 * time.Second)
+	})
+}

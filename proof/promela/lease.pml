@@ -24,12 +24,15 @@
  * WITHOUT_SEQ: the store executes a loan after a later loan of the same node.
  * WITHOUT_SPENT: the store takes back all tokens of an entry, also those that the node has spent.
  * WITHOUT_KEPT: a node keeps its tokens although the store has no entry of them.
+ * WITHOUT_REBASE: a node reports tokens of an entry that has ended for the entry after it.
  * WITHOUT_RECOUNT: a token returns to its lease after the node has reported it as spent.
  * WITHOUT_REQUEST_TIME: a node counts the lifetime of its lease from the answer.
  * WITHOUT_GRACE: the store ends an entry after the node's TTL, although its clock can jump.
  */
 
+#ifndef CAPACITY
 #define CAPACITY 2
+#endif
 #define RATE     1
 #ifndef TICKS
 #define TICKS    5
@@ -44,7 +47,9 @@
 #ifndef TAKERS
 #define TAKERS   2
 #endif
+#ifndef SHARE
 #define SHARE    2 /* most tokens of a lease */
+#endif
 #ifndef JUMP
 #define JUMP     0 /* of the store's clock */
 #endif
@@ -89,7 +94,9 @@ active proctype clock() {
 	:: atomic { now < TICKS - 1 ->
 		if
 		:: skip
+#if JUMP > 0
 		:: jumped < JUMP -> jumped++; printf("this tick is a jump of the store's clock\n")
+#endif
 		fi;
 		d_step {
 			now++;
@@ -166,7 +173,11 @@ proctype loan(byte n, seq, used, keep, want) {
 			if
 #ifndef WITHOUT_KEPT
 			:: !kept -> /* the store has no record of the tokens that the node kept */
+#ifdef WITHOUT_REBASE
 				deposited[n] = deposited[n] - purse[n];
+#else
+				deposited[n] = used; /* tokens that were spent since were of the entry that has ended */
+#endif
 				purse[n] = 0;
 				counted[n]++
 #endif

@@ -61,7 +61,7 @@ var all = []model{
 		file: "lease.pml",
 		runs: []variant{
 			{defines: []string{"LOANS=2", "JUMP=2"}},
-			{defines: []string{"LOANS=3", "TICKS=4", "TAKERS=1", "JUMP=2"}, whole: true},
+			{defines: []string{"CAPACITY=3", "SHARE=3", "LOANS=3", "TICKS=4", "TAKERS=1"}, whole: true},
 			{defines: []string{"NODES=2", "LOANS=1", "TICKS=4", "TAKERS=1"}},
 		},
 		faults: []fault{
@@ -69,6 +69,7 @@ var all = []model{
 			{name: "WITHOUT_SEQ", defines: []string{"LOANS=2"}, breaks: "G1"},
 			{name: "WITHOUT_SPENT", defines: []string{"LOANS=2"}, breaks: "G1"},
 			{name: "WITHOUT_KEPT", defines: []string{"LOANS=2"}, breaks: "G1"},
+			{name: "WITHOUT_REBASE", defines: []string{"CAPACITY=3", "SHARE=3", "LOANS=3", "TICKS=4", "TAKERS=1"}, breaks: "G1"},
 			{name: "WITHOUT_RECOUNT", defines: []string{"LOANS=2"}, breaks: "G1"},
 			{name: "WITHOUT_REQUEST_TIME", defines: []string{"LOANS=2"}, breaks: "G1"},
 			{name: "WITHOUT_GRACE", defines: []string{"LOANS=2", "JUMP=2"}, breaks: "G1"},
