@@ -25,7 +25,7 @@
  * COMMITS: a transaction can commit. The limiter does not remember a take in a transaction, so a later local bucket starts
  *     with too many tokens. This is how the code works: see README.md.
  * RECOVERY_FIRST: a take counts as in flight only after it has charged the local costs of its key. Another caller can then
- *     open a local bucket in between, without the cost of this take. This is how the code works: see README.md.
+ *     open a local bucket in between, without the cost of this take.
  * WITHOUT_ID: a repeated charge has another ID.
  * WITHOUT_CHARGE: local costs are not charged to the store.
  * WITHOUT_MEMORY: a local bucket starts full.
