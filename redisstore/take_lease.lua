@@ -23,7 +23,12 @@ local function settle(x, list)
 	local function come(t)
 		now = t
 		local s, from = look(x)
-		become(x, max(s, min(sum, C) * unit), from)
+		local least = min(sum, C) * unit
+		s = max(s, least)
+		-- The refill stops at the leased tokens, so a hold may return only tokens that are missing beside them.
+		local h = remember(x, s)
+		if h then h.e[#h.e][2] = min(h.e[#h.e][2], s - least) end
+		become(x, s, from)
 	end
 	local j = 1
 	while list[j] and list[j][5] <= at do

@@ -255,6 +255,7 @@ local function borrow()
 	if keep + granted > 0 then
 		list[#list + 1] = {holder, keep + granted, used, seq, max(now, x.t) + term, name}
 	end
+	if granted > 0 then note(x, s, s + granted * unit, granted, -1) end
 	become(x, s + granted * unit, at)
 	if keep + granted > 0 or own(k, name) or not rows[k] then write(k, x, granted) end
 	writeLeases(k, lease, list)

@@ -19,6 +19,9 @@ import (
 //	            refill to that until; at least X counts as spent; remove the entry
 //	        refill to now; at least X counts as spent
 //
+// The history of a bucket with holds has the least that was missing: see package bucket. A settle counts only the
+// tokens missing beside X, because a refill stops at X.
+//
 // X is always the current sum, capped at the capacity. Denied takes still write nothing, because settling is
 // idempotent. Takes then work as usual. After a refund, at least X counts as spent. A reset keeps the entries,
 // and X counts as spent. A state can be deleted when the bucket would be full without any entry. For a bucket
@@ -33,7 +36,7 @@ import (
 //  2. Let e be the holder's entry. If e.seq ≥ seq, the loan is stale: return an error and write nothing.
 //  3. With e, kept is true: return max(0, e.amount − (spent − e.spent) − keep) to the bucket and remove e.
 //     Without e, kept is false, and keep counts as 0. At least X + keep then counts as spent.
-//  4. Charge granted = the bucket's tokens in whole thousandths, between 0 and want.
+//  4. Charge granted = the bucket's tokens in whole thousandths, between 0 and want. A history records it as a take.
 //  5. If keep + granted > 0, write (holder, keep + granted, spent, seq, now + TTL).
 //
 // A lost or late answer thus does no harm: the next loan returns the tokens that the node does not know of.
