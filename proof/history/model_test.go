@@ -180,7 +180,7 @@ func (m *model) decide(s state, o *op, kind kind) (after state, snaps []snap, al
 			if o.Answer.Allowed && kind != peek {
 				seen -= o.Answer.Snaps[i].Cost
 			}
-			if seen > a.hi+near || seen < a.lo {
+			if seen > a.hi+near || seen < a.lo-near { // both ends are as inexact as the amounts that sameSnaps accepts
 				return s, nil, false, false
 			}
 			a.lo, a.hi, a.rest = seen, seen, true
