@@ -8,9 +8,12 @@
  * after a lost answer, and a charge of the excess is repeated with its ID. The bucket keeps a history of its minima while it
  * has holds, so that a refund returns no tokens that have refilled. Takers use the same bucket.
  *
- * A store refunds expired holds before the next operation of their bucket, as of their expiry. The model refunds them at
- * once, which has the same result. Left out: several buckets (a hold over several slots is undone as in slots.pml), resets,
- * renewals of reservations, work that waits for its start (see cancel.pml), the end of a record, epochs that are joined or removed.
+ * A store refunds expired holds before the next operation of their bucket, as of their expiry, and keeps the history until then.
+ * The model refunds them at once, and keeps the history while a hold is to be refunded.
+ *
+ * Left out: several buckets (a hold over several slots is undone as in slots.pml), takes that await a settlement, resets,
+ * renewals of reservations, work that waits for its start (see cancel.pml) and its amounts in the history (Epoch.Later and
+ * noteWait), the end of a record, epochs that are joined or removed.
  *
  * Mirrors: bucket/cancel.go: Cancel
  * Mirrors: bucket/history.go: needsHistory, note, refunded, refundsSince, spendHeld, withdraw, begin, extend
@@ -55,7 +58,7 @@ bool history;
 bool epoch[TICKS];
 byte least[TICKS];
 byte refunds[TICKS];
-byte until, longest;
+byte until;
 hidden byte lowered[TICKS];
 
 /* The holds. */
@@ -73,6 +76,8 @@ bool ONCE = true;
 
 hidden byte e, lastEpoch, firstEpoch, rest, own, low, stop, refilled;
 hidden short back, later;
+hidden byte due;       /* a hold is to be refunded at its expiry */
+hidden byte refunding; /* the client of the hold that the clock refunds, plus 1 */
 
 #define NONE 255
 
@@ -88,11 +93,15 @@ inline findEpochs() {
 	}
 }
 
-/* keepHistory drops the history when it is not needed. An open hold needs it. */
+/* keepHistory drops the history when it is not needed. A hold needs it until its expiry, or until its refund at expiry. */
 inline keepHistory() {
+	due = 0;
+	for (e : 0 .. HOLDS - 1) {
+		due = due || refunded[e] && held[e] && (state[e] == open || refunding == e + 1)
+	}
 	if
-	:: history && now >= until && spent <= CAPACITY ->
-		history = false; until = 0; longest = 0;
+	:: history && now >= until && spent <= CAPACITY && due == 0 ->
+		history = false; until = 0;
 		for (e : 0 .. TICKS - 1) {
 			epoch[e] = false; least[e] = 0; refunds[e] = 0
 		}
@@ -119,7 +128,6 @@ inline spend(tokens) {
 inline openHistory(ho) {
 	history = true;
 	until = MAX(until, expires[ho]);
-	longest = MAX(longest, expires[ho] - taken[ho]);
 	least[now] = (epoch[now] -> MIN(least[now], spent) : spent);
 	epoch[now] = true
 }
@@ -249,7 +257,9 @@ active proctype clock() {
 				if
 				:: refunded[h] ->
 					unstart(0, taken[h], cost[h]);
-					cancel(h, cost[h])
+					refunding = h + 1;
+					cancel(h, cost[h]);
+					refunding = 0
 				:: else
 				fi
 			:: else
@@ -330,7 +340,6 @@ active [HOLDS] proctype client() {
 	:: atomic { held[h] && state[h] == open -> /* it renews */
 		expires[h] = now + TTL;
 		until = MAX(until, expires[h]);
-		longest = MAX(longest, expires[h] - taken[h]);
 		printf("client %d renews its hold\n", h) }
 	:: skip
 	fi;

@@ -4,12 +4,13 @@
  *
  * One node has callers whose calls can lose the request or the answer. The limiter then takes from a local bucket. It starts
  * with the deficit that the limiter last saw, and with the costs of its other takes in flight. Before the next take of the
- * key, the limiter charges the difference between the local bucket and the same bucket without the local costs. A charge with
- * a lost answer is repeated under its ID. A caller may run its take in a transaction of its own. It then has the
+ * key, the limiter charges the difference between the local bucket and the same bucket without the local costs. Other callers
+ * wait for the charge, or decide locally when they time out. A charge with a lost answer is repeated under its ID. An answer
+ * of the store can arrive after other steps. A caller may run its take in a transaction of its own. It then has the
  * lock of the row until it rolls back.
  *
- * Left out: several nodes and their shares, several versions of a limit, debt limits, sliding limits, refunds, the end of the
- * memory of an ID. An account closes only when a caller returns.
+ * Left out: takes of several keys, several nodes and their shares, several versions of a limit, debt limits, sliding limits,
+ * refunds, the end of the memory of an ID. An account closes only when a caller returns.
  *
  * Mirrors: internal/outage/fallback.go: Take, openLocal
  * Mirrors: internal/outage/inflight.go: otherCosts, release
@@ -66,6 +67,8 @@ byte lost;          /* takes that the store has charged without an answer */
 byte admitted;      /* tokens, also those of rolled back transactions that the node has used */
 byte ended;
 bool locked;        /* a transaction has the lock of the row */
+byte begins;        /* local buckets so far */
+byte accountNumber; /* of the account: begins at its opening */
 bool COSTS = true;
 
 active proctype clock() {
@@ -88,24 +91,26 @@ inline learn() {
 
 /* close ends the account when nothing is due. */
 inline close() {
-	opened = false; here = 0; base = 0; withheld = 0; localCosts = 0; settledCosts = 0;
+	opened = false; accountNumber = 0; here = 0; base = 0; withheld = 0; localCosts = 0; settledCosts = 0;
 	attempting = false; through = 0; attemptCosts = 0; executed = false
 }
 
 active [CALLERS] proctype caller() {
-	byte due, mine; /* mine: tokens in its transaction */
-	bool transaction, owns, allowed, answered, before, trip; /* owns: its transaction has the lock; trip: its take is in flight */
+	byte due, mine, before; /* mine: tokens in its transaction; before: begins before its take */
+	byte saw, sawAt; /* the answer of the store, and its tick */
+	bool transaction, owns, allowed, answered, trip; /* owns: its transaction has the lock; trip: its take is in flight */
 
 	if
 	:: transaction = true
 	:: skip
 	fi;
 #ifndef RECOVERY_FIRST
-	atomic { flying++; trip = true; before = opened };
+	atomic { flying++; trip = true; before = begins };
 #endif
 	/* Recover charges the local costs first. */
 	do
 	:: atomic { !opened -> break }
+	:: atomic { opened && charging && faults < FAULTS -> faults++; printf("caller %d waits too long for the charge\n", _pid); goto decideLocally }
 	:: atomic { opened && !charging ->
 		if
 		:: attempting && MIN(MINUS(through, base), attemptCosts - settledCosts) == 0 -> /* it has refilled */
@@ -170,15 +175,9 @@ active [CALLERS] proctype caller() {
 			:: else -> printf("the store denies caller %d\n", _pid)
 			fi;
 			if
-			:: transaction -> mine = mine + allowed; owns = true; locked = true
-			:: else -> learn()
-			fi;
-			if
-			:: allowed && !transaction -> admitted++; start(0, now, 1)
-			:: else
-			fi;
-			flying--; trip = false;
-			goto commit
+			:: transaction -> mine = mine + allowed; owns = true; locked = true; flying--; trip = false; goto commit
+			:: else -> sawAt = now; saw = spent; goto arrive
+			fi
 		:: faults < FAULTS && !transaction && !locked -> /* the answer is lost */
 			faults++;
 			if
@@ -188,17 +187,24 @@ active [CALLERS] proctype caller() {
 		:: faults < FAULTS -> faults++; printf("the take of caller %d does not arrive\n", _pid)
 		fi
 	};
-	goto degraded;
+	goto decideLocally;
+
+arrive:	atomic { true -> /* the answer of the store arrives */
+		known = MAX(known, MINUS(saw, (now - sawAt) * RATE));
+		if
+		:: allowed -> admitted++; start(0, sawAt, 1)
+		:: else
+		fi;
+		sawAt = 0; saw = 0;
+		flying--; trip = false;
+		goto commit
+	};
 
 decideLocally:
-#ifdef RECOVERY_FIRST
-	before = true;
-#endif
-degraded:
 	atomic { true ->
 		if
 		:: !opened ->
-			opened = true;
+			opened = true; begins++; accountNumber = begins;
 #ifdef WITHOUT_MEMORY
 			base = 0;
 #else
@@ -211,9 +217,12 @@ degraded:
 #endif
 			base = base + withheld;
 			here = base
-		:: opened && !before && withheld > 0 && base > 0 -> /* this take is decided here: release its cost */
-			base--; here--; withheld--;
-			through = (attempting -> MINUS(through, 1) : 0)
+		:: opened && trip && before < accountNumber && withheld > 0 -> /* this take is decided here: release its cost */
+			withheld--;
+			if
+			:: base > 0 -> base--; here--; through = (attempting -> MINUS(through, 1) : 0)
+			:: else
+			fi
 		:: else
 		fi;
 		if
@@ -238,7 +247,7 @@ commit:	if
 		printf("the transaction of caller %d is rolled back: the store lacks %d\n", _pid, spent);
 		mine = 0 }
 	fi;
-	atomic { transaction = false; owns = false; allowed = false; answered = false; before = false; mine = 0; ended++ }
+	atomic { transaction = false; owns = false; allowed = false; answered = false; before = 0; mine = 0; ended++ }
 }
 
 #if RATE == 0

@@ -26,8 +26,13 @@
 // A survivor without a reason makes the command fail. The name of a mutant consists of its file, its function and its
 // changed line. The list thus stays valid when lines move.
 //
-//	go run ./tools/mutate                              100 random mutants
+// Each run with the same seed draws the same sample. A change of the code only exchanges the mutants of the changed lines.
+// Two runs of the same code thus have the same result. The default seed is 1, and -seed 0 selects a random one.
+//
+//	go run ./tools/mutate                              a sample of 100 mutants
+//	go run ./tools/mutate -seed 0                      another sample
 //	go run ./tools/mutate -sample 20 -files 'bucket/*'
+//	go run ./tools/mutate -all -match 'Row.Due:'         all mutants of a function
 //	go run ./tools/mutate -all -report /tmp/report.tsv
 //
 // No library does this for Lua and SQL. For Go, gremlins is alive, but it edits a copy of one module and builds each
@@ -66,8 +71,9 @@ func main() {
 func run(ctx context.Context, args []string, output io.Writer) (status int, err error) {
 	flags := flag.NewFlagSet("mutate", flag.ExitOnError)
 	files := flags.String("files", "", "change only files that match a `pattern`, such as bucket/*.go; commas separate patterns")
+	match := flags.String("match", "", "select mutants by a regular `expression` of their names: see -list")
 	number := flags.Int("sample", 100, "test this `number` of random mutants")
-	seed := flags.Uint64("seed", 0, "draw the sample with this `seed`; 0 selects another one each time")
+	seed := flags.Uint64("seed", 1, "draw the sample with this `seed`; 0 selects another one each time")
 	all := flags.Bool("all", false, "test all mutants")
 	parallel := flags.Int("parallel", 2, "test this `number` of mutants at once")
 	list := flags.Bool("list", false, "print the selected mutants, and test none")
@@ -97,12 +103,17 @@ func run(ctx context.Context, args []string, output io.Writer) (status int, err 
 			return 0, err
 		}
 	}
+	if *match != "" {
+		if jobs, err = matchNames(jobs, *match); err != nil {
+			return 0, err
+		}
+	}
 	total := len(jobs)
 	if !*all {
 		if *seed == 0 {
 			*seed = rand.Uint64N(1_000_000) + 1
 		}
-		jobs = sample(jobs, *number, rand.New(rand.NewPCG(*seed, 0)).Perm)
+		jobs = sample(jobs, *number, *seed)
 		fmt.Fprintf(output, "mutate: %d of %d mutants; -seed %d repeats this sample\n", len(jobs), total, *seed)
 	}
 	if *list {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,24 +79,42 @@ func TestReport_Summarize(t *testing.T) {
 
 func TestSample(t *testing.T) {
 	var jobs []job
-	for i := range 5 {
-		jobs = append(jobs, job{id: i})
+	for i := range 50 {
+		jobs = append(jobs, job{id: i, mutant: &mutant{file: "a.go", function: "F", change: fmt.Sprintf("[%d -> 0]", i), nth: 1}})
 	}
-	reverse := func(n int) []int {
-		order := make([]int, n)
-		for i := range order {
-			order[i] = n - 1 - i
+	ids := func(jobs []job) (ids []int) {
+		for _, j := range jobs {
+			ids = append(ids, j.id)
 		}
-		return order
+		return ids
 	}
-	var got []int
-	for _, j := range sample(jobs, 3, reverse) {
-		got = append(got, j.id)
+	got := ids(sample(jobs, 10, 1))
+	if again := ids(sample(jobs, 10, 1)); len(got) != 10 || !slices.IsSorted(got) || !slices.Equal(got, again) {
+		t.Errorf("got %v and then %v, want 10 jobs in their order", got, again)
 	}
-	if want := []int{2, 3, 4}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if other := ids(sample(jobs, 10, 2)); slices.Equal(got, other) {
+		t.Errorf("two seeds draw %v", got)
 	}
-	if n := len(sample(jobs, 9, reverse)); n != 5 {
-		t.Errorf("a sample of 9 has %d of 5 jobs", n)
+	without := ids(sample(slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return j.id == got[3] }), 10, 1))
+	if kept := slices.DeleteFunc(slices.Clone(without), func(id int) bool { return !slices.Contains(got, id) }); len(kept) != 9 {
+		t.Errorf("without job %d, the sample %v becomes %v", got[3], got, without)
+	}
+	if n := len(sample(jobs, 90, 1)); n != 50 {
+		t.Errorf("a sample of 90 has %d of 50 jobs", n)
+	}
+}
+
+// TestSurvivors_Exist checks that each listed survivor is still a mutant of the code.
+func TestSurvivors_Exist(t *testing.T) {
+	known, err := readSurvivors("survivors.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := findJobs(filepath.Join("..", ".."), targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range known.findStale(jobs) {
+		t.Errorf("survivors.tsv lists a mutant that does not exist: %s", name)
 	}
 }

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"go/build"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,9 +46,27 @@ var targets = []target{
 		name: "limiter",
 		files: []string{
 			"attempts.go", "evaluate*.go", "finish.go", "hold*.go", "outage.go", "parts.go", "receipt.go", "refund.go",
-			"reservation.go", "slots.go", "steps.go", "take.go", "tokens.go", "internal/outage/*.go",
+			"reservation.go", "slots.go", "steps.go", "storecalls.go", "take.go", "tokens.go", "internal/outage/*.go",
 		},
 		dir:   ".",
+		steps: []step{{}},
+	},
+	{
+		name:  "lease",
+		files: []string{"internal/lease/*.go"},
+		dir:   "internal/lease",
+		steps: []step{{}},
+	},
+	{
+		name:  "shards",
+		files: []string{"internal/shards/*.go"},
+		dir:   "internal/shards",
+		steps: []step{{}},
+	},
+	{
+		name:  "seen",
+		files: []string{"internal/seen/*.go"},
+		dir:   "internal/seen",
 		steps: []step{{}},
 	},
 	{
@@ -57,6 +78,21 @@ var targets = []target{
 			{run: "^TestStore_OnOneServer$"},
 			{run: "^TestHolds$", skip: "/^cluster"},
 			{skip: "^(TestHolds|TestStore_.*|TestFault_.*|TestFormats|TestACL|TestNewLimiter_.*|TestOpen.*|TestModelTransport_.*|TestKeyed_.*|TestHashKey_.*|Example.*|Fuzz.*)$"},
+		},
+	},
+	{
+		// The Go code that decides: the parts of a take in several slots, their undos, refunds and leases.
+		name: "redisstore-code",
+		files: []string{
+			"redisstore/batch.go", "redisstore/hold.go", "redisstore/leases.go", "redisstore/lender.go",
+			"redisstore/markers.go", "redisstore/parts.go", "redisstore/refund.go", "redisstore/slot.go", "redisstore/undo.go",
+		},
+		dir: "redisstore",
+		steps: []step{
+			{run: "^(TestAttempts|TestUndo|TestBatch|TestMarkers|TestSlot|TestTags|TestPending|TestLending|TestLeases|TestRefund|TestReset)(_|$)"},
+			{run: "^TestStore_OnOneServer$"},
+			{run: "^TestFault_(Parts|Denied|Reply|Callers|Canceled|Timeout)"},
+			{run: "^(TestHolds|TestStore_InACluster)$"},
 		},
 	},
 	{
@@ -73,6 +109,20 @@ var targets = []target{
 				run:  "^Test(Paths|Held|Hold|Take|Refund|Reset|Penalty|Log|Slots|Limits|Bounds|Clear|Sweep|Settle|Denial|Rows|Versions)(_|$)",
 				skip: "^TestSweep_KeepsTablesFlat$|NoDeadlock$",
 			},
+		},
+	},
+	{
+		// The Go code that decides: how to run a call beside locked rows, and what its answer and its errors mean.
+		name: "pgstore-code",
+		files: []string{
+			"pgstore/failure.go", "pgstore/held.go", "pgstore/hold.go", "pgstore/locked_calls.go", "pgstore/mixed_*.go",
+			"pgstore/settle_call.go", "pgstore/sweep.go", "pgstore/tx.go",
+		},
+		dir: "pgstore",
+		steps: []step{
+			{run: "^Test(Paths|SettleCall|Held|Retried|Bounds|Hold|FindLocked|TakeTx|RefundTx|WithTx)(_|$)", skip: "NoDeadlock$"},
+			{run: "^Test(Store|Holds)$/^unlogged$"},
+			{run: "^Test(Take|Sweep|Reset|Clear|Fault_(HoldRepliesLost|ReplyLost|LockHeld|Isolation))(_|$)", skip: "^TestSweep_KeepsTablesFlat$|NoDeadlock$|AllocatesLittle$"},
 		},
 	},
 }
@@ -168,16 +218,39 @@ func selectFiles(jobs []job, patterns string) ([]job, error) {
 	return kept, nil
 }
 
-// sample returns n random jobs in their order, or all if there are fewer.
-func sample(jobs []job, n int, perm func(int) []int) []job {
+// matchNames returns the jobs whose name matches a regular expression.
+func matchNames(jobs []job, expression string) ([]job, error) {
+	pattern, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, fmt.Errorf("-match: %w", err)
+	}
+	jobs = slices.DeleteFunc(jobs, func(j job) bool { return !pattern.MatchString(j.name()) })
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("-match: no mutant has a name that matches %q", expression)
+	}
+	return jobs, nil
+}
+
+// sample returns n random jobs in their order, or all if there are fewer. It ranks each job by a hash of the seed and the
+// name of the mutant. Changed code thus exchanges its own mutants only, and the rest of the sample stays.
+func sample(jobs []job, n int, seed uint64) []job {
 	if n >= len(jobs) {
 		return jobs
 	}
-	chosen := perm(len(jobs))[:n]
-	slices.Sort(chosen)
+	type ranked struct {
+		place int
+		rank  [sha256.Size]byte
+	}
+	all := make([]ranked, len(jobs))
+	for i, j := range jobs {
+		all[i] = ranked{i, sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, j.name()))}
+	}
+	slices.SortFunc(all, func(a, b ranked) int { return bytes.Compare(a.rank[:], b.rank[:]) })
+	all = all[:n]
+	slices.SortFunc(all, func(a, b ranked) int { return a.place - b.place })
 	kept := make([]job, 0, n)
-	for _, i := range chosen {
-		kept = append(kept, jobs[i])
+	for _, r := range all {
+		kept = append(kept, jobs[r.place])
 	}
 	return kept
 }
