@@ -22,8 +22,9 @@ const (
 
 // A Contender is a rate limiter with its promise.
 type Contender struct {
-	Name  string
-	Place Place
+	Name    string
+	Place   Place
+	Setting string // that distinguishes it from a contender with the same name and place, or ""
 
 	Shape judge.Shape
 	Says  string // the promise in the words of the documentation, abridged
@@ -47,7 +48,13 @@ type Node interface {
 }
 
 // Title names the contender in tables.
-func (c Contender) Title() string { return c.Name + ", " + string(c.Place) }
+func (c Contender) Title() string {
+	title := c.Name + ", " + string(c.Place)
+	if c.Setting != "" {
+		title += ", " + c.Setting
+	}
+	return title
+}
 
 // Reason returns why the contender does not take part in a condition, or "".
 func (c Contender) Reason(condition string) string {
@@ -72,19 +79,21 @@ func (c Contender) Reason(condition string) string {
 
 // Reasons of several contenders.
 const (
-	noStore    = "It has no shared store."
-	noStandby  = "The comparison starts no standby of PostgreSQL."
-	noEviction = "It evicts no keys."
-	unbounded  = "It keeps keys until they expire, without a bound on memory."
-	lostStore  = "It did not reach the store again within a minute."
-	fixedLimit = "A running limiter's limit cannot change; a new one starts with full buckets."
+	noStore     = "It has no shared store."
+	noStandby   = "The comparison starts no standby of PostgreSQL."
+	noEviction  = "It evicts no keys."
+	unbounded   = "It keeps keys until they expire, without a bound on memory."
+	lostStore   = "It did not reach the store again within a minute."
+	fixedLimit  = "A running limiter's limit cannot change; a new one starts with full buckets."
+	fixedWindow = "A running limiter's window cannot change; a new one starts with empty counts."
 )
 
 // Contenders are all contenders, mete first.
 var Contenders = []Contender{
 	{Name: "mete", Place: Memory, Shape: judge.Bucket, Says: "burst + rate · t in any window", Link: meteDoc, Start: goWorker("mete"), Flood: 5000},
 	{Name: "mete", Place: Redis, Shape: judge.Bucket, Says: "burst + rate · t in any window; one capacity more after a failover that lost writes", Link: meteRedisDoc, Start: goWorker("mete")},
-	{Name: "mete", Place: Postgres, Shape: judge.Bucket, Says: "burst + rate · t in any window", Link: meteDoc, Start: goWorker("mete")},
+	{Name: "mete", Place: Postgres, Shape: judge.Bucket, Says: "burst + rate · t in any window; one capacity more after a crash of PostgreSQL", Link: metePostgresDoc, Start: goWorker("mete")},
+	{Name: "mete", Place: Postgres, Setting: "durable", Shape: judge.Bucket, Says: "burst + rate · t in any window", Link: metePostgresDoc, Start: goWorker("mete, durable")},
 
 	{Name: "x/time/rate", Place: Memory, Shape: judge.Bucket, Says: "Over any large enough time interval, the Limiter limits the rate to r tokens per second, with a maximum burst size of b events",
 		Link: "https://pkg.go.dev/golang.org/x/time/rate#Limiter", Start: goWorker("x/time/rate"), Cannot: map[string]string{Eviction: "It has no keys."}},
@@ -95,7 +104,7 @@ var Contenders = []Contender{
 	{Name: "sethvargo/go-limiter", Place: Memory, Shape: judge.FirstHit, Says: "tokens allowed per interval, which starts with the first take",
 		Link: "https://pkg.go.dev/github.com/sethvargo/go-limiter/memorystore#Config", Start: goWorker("sethvargo/go-limiter"), Cannot: map[string]string{Eviction: unbounded}},
 	{Name: "httprate", Place: Memory, Shape: judge.Counter, Says: "a request limit per window length, by a sliding window counter",
-		Link: "https://github.com/go-chi/httprate/blob/v0.16.1/README.md#L10", Start: goWorker("httprate"), Cannot: map[string]string{Eviction: unbounded, Change: "Its window cannot change."}},
+		Link: "https://github.com/go-chi/httprate/blob/v0.16.1/README.md#L10", Start: goWorker("httprate"), Cannot: map[string]string{Eviction: unbounded, Change: fixedWindow}},
 	{Name: "throttled", Place: Memory, Shape: judge.Bucket, Says: "GCRA: MaxRate with MaxBurst requests that are allowed to exceed the rate",
 		Link: "https://pkg.go.dev/github.com/throttled/throttled/v2#RateQuota", Start: goWorker("throttled"), Flood: 5000},
 	{Name: "throttled", Place: Redis, Shape: judge.Bucket, Says: "the same", Link: "https://pkg.go.dev/github.com/throttled/throttled/v2#RateQuota", Start: goWorker("throttled")},
@@ -110,14 +119,14 @@ var Contenders = []Contender{
 		Link: "https://github.com/envoyproxy/ratelimit/blob/3fb702589d36/README.md#L289", Start: startEnvoy},
 
 	{Name: "rate-limiter-flexible", Place: Memory, Shape: judge.FirstHit, Says: "points per duration, in fixed windows that start with the first request",
-		Link: flexibleDoc, Start: nodeWorker("rate-limiter-flexible"), Cannot: map[string]string{Eviction: unbounded, Change: fixedLimit}},
+		Link: flexibleDoc, Start: nodeWorker("rate-limiter-flexible"), Cannot: map[string]string{Eviction: unbounded}},
 	{Name: "rate-limiter-flexible", Place: Redis, Shape: judge.FirstHit, Says: "the same", Link: flexibleDoc, Start: nodeWorker("rate-limiter-flexible")},
 	{Name: "rate-limiter-flexible", Place: Postgres, Shape: judge.FirstHit, Says: "the same", Link: flexibleDoc, Start: nodeWorker("rate-limiter-flexible")},
 	{Name: "express-rate-limit", Place: Memory, Shape: judge.FirstHit, Says: "at most limit connections during the windowMs window",
-		Link: expressDoc, Start: nodeWorker("express-rate-limit"), Cannot: map[string]string{Eviction: unbounded, Change: fixedLimit}},
+		Link: expressDoc, Start: nodeWorker("express-rate-limit"), Cannot: map[string]string{Eviction: unbounded, Change: fixedWindow}},
 	{Name: "express-rate-limit", Place: Redis, Shape: judge.FirstHit, Says: "the same, with rate-limit-redis", Link: expressDoc, Start: nodeWorker("express-rate-limit")},
 	{Name: "limiter (npm)", Place: Memory, Shape: judge.Capped, Says: "A maximum token count per interval, with continuous refill underneath",
-		Link: "https://www.npmjs.com/package/limiter", Start: nodeWorker("limiter"), Cannot: map[string]string{Eviction: "It has no keys.", Change: fixedLimit}},
+		Link: "https://www.npmjs.com/package/limiter", Start: nodeWorker("limiter"), Cannot: map[string]string{Eviction: "It has no keys."}},
 
 	{Name: "nginx limit_req", Place: Memory, Shape: judge.Bucket, Says: "a leaky bucket: an average rate with excessive requests up to the burst size",
 		Link: "https://nginx.org/en/docs/http/ngx_http_limit_req_module.html", Start: startNginx, Flood: 5000},
@@ -129,8 +138,9 @@ var Contenders = []Contender{
 }
 
 const (
-	meteDoc      = "algorithm.md"
-	meteRedisDoc = "redis.md#redis-configuration"
-	flexibleDoc  = "https://github.com/animir/node-rate-limiter-flexible/wiki/Fixed-Window-rate-limiting-algorithm-explained"
-	expressDoc   = "https://express-rate-limit.mintlify.app/reference/configuration"
+	meteDoc         = "algorithm.md"
+	meteRedisDoc    = "redis.md#redis-configuration"
+	metePostgresDoc = "postgres.md#durability"
+	flexibleDoc     = "https://github.com/animir/node-rate-limiter-flexible/wiki/Fixed-Window-rate-limiting-algorithm-explained"
+	expressDoc      = "https://express-rate-limit.mintlify.app/reference/configuration"
 )
