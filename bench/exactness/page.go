@@ -89,9 +89,9 @@ func (r Results) tables() string {
 		}
 	}
 	b.WriteString("\n" + reasons.list())
-	b.WriteString("\n### Versions and promises\n\n| contender | version | bound, as documented |\n|---|---|---|\n")
+	b.WriteString("\n### Versions and promises\n\n| contender | version | bound, as documented | used as in |\n|---|---|---|---|\n")
 	for _, c := range Contenders {
-		fmt.Fprintf(&b, "| %s | %s | [%s](%s) |\n", c.Title(), r.Version(c), strings.ReplaceAll(c.Says, "|", "\\|"), c.Link)
+		fmt.Fprintf(&b, "| %s | %s | [%s](%s) | %s |\n", c.Title(), r.Version(c), strings.ReplaceAll(c.Says, "|", "\\|"), c.Link, c.Uses)
 	}
 	return b.String()
 }
