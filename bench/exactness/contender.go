@@ -136,17 +136,17 @@ var Contenders = []Contender{
 		Link: envoyDoc + "#L308", Uses: uses("descriptor", envoyDoc+"#L454", "start", envoyDoc+"#L167", "sentinels", envoyDoc+"#L1278"), Start: startEnvoy},
 
 	{Name: "rate-limiter-flexible", Place: Memory, Shape: judge.FirstHit, Says: "points per duration, in fixed windows that start with the first request",
-		Link: flexibleDoc + "README.md#L35", Uses: uses("RateLimiterMemory", flexibleDoc+"README.md#L62", "points", flexibleDoc+"types.d.ts#L86"),
+		Link: flexibleDoc + "README.md?plain=1#L35", Uses: uses("RateLimiterMemory", flexibleDoc+"README.md?plain=1#L62", "points", flexibleDoc+"types.d.ts#L86"),
 		Start: nodeWorker("rate-limiter-flexible"), Cannot: map[string]string{Eviction: unbounded}},
 	{Name: "rate-limiter-flexible", Place: Redis, Shape: judge.FirstHit, Says: "the same",
-		Link: flexibleDoc + "README.md#L35", Uses: uses("RateLimiterRedis", flexibleDoc+"CONTEXT.md#L174"), Start: nodeWorker("rate-limiter-flexible")},
+		Link: flexibleDoc + "README.md?plain=1#L35", Uses: uses("RateLimiterRedis", flexibleDoc+"CONTEXT.md?plain=1#L174"), Start: nodeWorker("rate-limiter-flexible")},
 	{Name: "rate-limiter-flexible", Place: Postgres, Shape: judge.FirstHit, Says: "the same",
-		Link: flexibleDoc + "README.md#L35", Uses: uses("RateLimiterPostgres", flexibleDoc+"lib/RateLimiterPostgres.js#L20"), Start: nodeWorker("rate-limiter-flexible")},
+		Link: flexibleDoc + "README.md?plain=1#L35", Uses: uses("RateLimiterPostgres", flexibleDoc+"lib/RateLimiterPostgres.js#L20"), Start: nodeWorker("rate-limiter-flexible")},
 	{Name: "express-rate-limit", Place: Memory, Shape: judge.FirstHit, Says: "limit requests per window of windowMs",
-		Link: expressDoc + "readme.md#L29", Uses: uses("rateLimit", expressDoc+"readme.md#L27"),
+		Link: expressDoc + "#L29", Uses: uses("rateLimit", expressDoc+"#L27"),
 		Start: nodeWorker("express-rate-limit"), Cannot: map[string]string{Eviction: unbounded, Change: fixedWindow}},
 	{Name: "express-rate-limit", Place: Redis, Shape: judge.FirstHit, Says: "the same, with rate-limit-redis",
-		Link: expressDoc + "readme.md#L29", Uses: uses("RedisStore", npmFiles+"rate-limit-redis@6.0.1/files/readme.md#L110"), Start: nodeWorker("express-rate-limit")},
+		Link: expressDoc + "#L29", Uses: uses("RedisStore", expressRedisDoc+"#L110"), Start: nodeWorker("express-rate-limit")},
 	{Name: "limiter (npm)", Place: Memory, Shape: judge.Capped, Says: "A maximum token count per interval, with continuous refill underneath",
 		Link: limiterDoc + "#L16", Uses: uses("tryRemoveTokens", limiterDoc+"#L58"),
 		Start: nodeWorker("limiter"), Cannot: map[string]string{Eviction: "It has no keys."}},
@@ -179,10 +179,10 @@ const (
 	envoyDoc     = "https://github.com/envoyproxy/ratelimit/blob/3fb702589d36/README.md?plain=1"
 	caddyDoc     = "https://github.com/mholt/caddy-ratelimit/blob/v0.1.0/README.md?plain=1"
 
-	npmFiles    = "https://app.unpkg.com/" // the files of a published version
-	flexibleDoc = npmFiles + "rate-limiter-flexible@11.4.0/files/"
-	expressDoc  = npmFiles + "express-rate-limit@8.7.5/files/"
-	limiterDoc  = npmFiles + "limiter@4.1.0/files/README.md"
+	flexibleDoc     = "https://github.com/animir/node-rate-limiter-flexible/blob/v11.4.0/"
+	expressDoc      = "https://github.com/express-rate-limit/express-rate-limit/blob/v8.7.5/readme.md?plain=1"
+	expressRedisDoc = "https://github.com/express-rate-limit/rate-limit-redis/blob/v6.0.1/readme.md?plain=1"
+	limiterDoc      = "https://github.com/jhurliman/node-rate-limiter/blob/v4.1.0/README.md?plain=1"
 
 	nginxDoc   = "https://nginx.org/en/docs/http/ngx_http_limit_req_module.html"
 	haproxyDoc = "https://git.haproxy.org/?p=haproxy-2.6.git;a=blob;f=doc/configuration.txt;hb=v2.6.12"
