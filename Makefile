@@ -58,7 +58,7 @@ bench-replay: ## compare the replay of an access log with GoAccess and plain sca
 bench-dashboards: ## measure the cost of 100 open dashboards; three minutes
 	cd bench && $(GO) run ./dashboards
 
-compare-exactness: setup ## compare how exactly 17 limiters keep their promises, with SEED (1); writes doc/comparison.md; four minutes
+compare-exactness: setup ## compare how exactly 17 limiters keep their promises, with SEED (1); writes doc/comparison.md; five minutes
 	cd bench/exactness && METE_COMPARE=$(SEED) $(GO) test . -count=1 -timeout 0 -parallel 3 -v -run '^TestComparison$$'
 
 mutate: setup ## report random changes of the code that no test detects; 15 minutes; ARGS=-all for all

@@ -26,11 +26,19 @@ func runParallel(r *run) {
 		all.Wait()
 		r.pause(200 * time.Millisecond)
 	}
-	r.probe(n, 0, "alone")
+	r.probeNew(n, 0, "alone")
 }
 
 // pace is the mean time between takes of one caller: 66 takes a second, for a limit of 10.
 const pace = 15 * time.Millisecond
+
+// traffic calls take at random intervals around [pace] for a time. With a number of takes instead, slow calls would
+// lengthen the run, and some figures grow with every second.
+func (r *run) traffic(d time.Duration, take func()) {
+	for end := time.Now().Add(d); time.Now().Before(end); r.pause(pace) {
+		take()
+	}
+}
 
 func runSkew(r *run) {
 	r.startStore()
@@ -42,25 +50,31 @@ func runSkew(r *run) {
 			r.take(n, "k")
 		}
 	}
-	for range 200 {
-		r.take(nodes[r.rng.IntN(2)], "k")
-		r.pause(pace)
-	}
-	r.probe(nodes[0], 0, "alone0")
-	r.probe(nodes[1], 0, "alone1")
+	r.traffic(3*time.Second, func() { r.take(nodes[r.rng.IntN(2)], "k") })
+	r.probeNew(nodes[0], 0, "first")
+	r.probeNew(nodes[1], 0, "second")
 }
 
 func runStep(r *run) {
 	r.startStore()
 	n := r.start(r.clock)
-	for range 80 {
-		r.take(n, "k")
-		r.pause(pace)
-	}
+	r.traffic(1200*time.Millisecond, func() { r.take(n, "k") })
+	spent := probeNames("spent")
+	r.spend(n, append(spent, "k")) // at once, because a window of 1 s must not end before the step
 	r.clock.Set(-shift)
-	for range 200 {
-		r.take(n, "k")
-		r.pause(pace)
+	r.traffic(3*time.Second, func() { r.take(n, "k") })
+	r.probe(n, 0, spent)
+}
+
+// spend takes all tokens of the keys.
+func (r *run) spend(n Node, keys []string) {
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() {
+			for range 15 {
+				r.take(n, key)
+			}
+		})
 	}
-	r.probe(n, 0, "k")
+	all.Wait()
 }

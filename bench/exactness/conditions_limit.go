@@ -15,17 +15,18 @@ func runChange(r *run) {
 	if !r.change(n, "k", perSecond) {
 		return
 	}
-	for range 170 {
-		r.take(n, "k")
-		r.pause(pace)
-	}
-	r.probe(n, 0, "k")
+	r.traffic(2500*time.Millisecond, func() { r.take(n, "k") })
 	if !r.change(n, "k", perMinute) {
 		return
 	}
 	for range 20 {
 		r.take(n, "k")
 		r.pause(pace)
+	}
+	spent := probeNames("spent")
+	r.spend(n, spent)
+	if r.change(n, "k", perSecond) {
+		r.probe(n, 0, spent)
 	}
 }
 

@@ -65,7 +65,7 @@ func runFailover(r *run) {
 		r.take(n, "k")
 		r.pause(20 * time.Millisecond)
 	}
-	r.probe(n, 1, "alone")
+	r.probeNew(n, 1, "alone")
 }
 
 // untilAnswered waits until the contender reaches the store again, and reports whether it does. Its clients need a while
@@ -89,6 +89,9 @@ func runKilled(r *run) {
 	r.setup.Postgres = strings.Replace(r.setup.Postgres, addr, proxy.Addr, 1)
 	n := r.start(r.clock)
 	r.take(n, "before")
+	for range 15 {
+		r.take(n, "spent")
+	}
 	for range 4 {
 		proxy.CutBeforeReply(1)
 		r.take(n, "k")
@@ -109,9 +112,10 @@ func runKilled(r *run) {
 	}
 	for range 25 {
 		r.take(n, "k")
+		r.take(n, "spent")
 		r.pause(20 * time.Millisecond)
 	}
-	r.probe(n, 1, "alone")
+	r.probeNew(n, 1, "alone")
 }
 
 const (

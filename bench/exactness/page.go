@@ -35,11 +35,7 @@ var figures = []figure{
 		return bold(c.Above, fmt.Sprint(c.Above))
 	}},
 	{"Tokens lost", "Denied takes that the contender's own promise admits. In parentheses: calls that failed with an error. Such a call counts neither as admitted nor as lost.", func(c Cell) string {
-		text := bold(c.Lost, fmt.Sprint(c.Lost))
-		if c.Errors > 0 {
-			text += fmt.Sprintf(" (%d)", c.Errors)
-		}
-		return text
+		return lostText(c, bold(c.Lost, fmt.Sprint(c.Lost)))
 	}},
 	{"Retry-After that failed", "A client that is alone on its key waits exactly as long as it was told. The cell has the denied retries out of all. " +
 		"Empty: the contender returned no wait, or one above 3 s.", func(c Cell) string {
@@ -48,6 +44,14 @@ var figures = []figure{
 		}
 		return bold(c.Failed, fmt.Sprintf("%d of %d", c.Failed, c.Asked))
 	}},
+}
+
+// lostText adds the errors, because a call that failed is neither admitted nor lost.
+func lostText(c Cell, lost string) string {
+	if c.Errors == 0 {
+		return lost
+	}
+	return fmt.Sprintf("%s (%d)", lost, c.Errors)
 }
 
 func bold(n int, text string) string {
@@ -85,9 +89,9 @@ func (r Results) tables() string {
 		}
 	}
 	b.WriteString("\n" + reasons.list())
-	b.WriteString("\n### Versions and promises\n\n| contender | version | bound, as documented |\n|---|---|---|\n")
+	b.WriteString("\n### Versions and promises\n\n| contender | version | bound, as documented | used as in |\n|---|---|---|---|\n")
 	for _, c := range Contenders {
-		fmt.Fprintf(&b, "| %s | %s | [%s](%s) |\n", c.Title(), r.version(c), strings.ReplaceAll(c.Says, "|", "\\|"), c.Link)
+		fmt.Fprintf(&b, "| %s | %s | [%s](%s) | %s |\n", c.Title(), r.Version(c), strings.ReplaceAll(c.Says, "|", "\\|"), c.Link, c.Uses)
 	}
 	return b.String()
 }

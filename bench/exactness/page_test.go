@@ -63,6 +63,24 @@ func TestEachContenderHasARow(t *testing.T) {
 	}
 }
 
+// TestLinksHaveTheVersion fails if a contender has a new version, whose documents may have other lines.
+func TestLinksHaveTheVersion(t *testing.T) {
+	r, err := exactness.Read(resultsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range exactness.Contenders {
+		version, _, _ := strings.Cut(r.Version(c), " in ")
+		version = version[strings.LastIndex(version, "-")+1:] // the commit of a pseudo-version
+		if strings.HasPrefix(c.Name, "mete") || strings.HasPrefix(c.Name, "nginx") {
+			continue // documents of this commit, and documents without versions
+		}
+		if !strings.Contains(c.Link, version) {
+			t.Errorf("%q has version %q, its link is %s", c.Title(), version, c.Link)
+		}
+	}
+}
+
 func TestChartIsXML(t *testing.T) {
 	r := exactness.Results{Cells: map[string]map[string]exactness.Cell{}}
 	decoder := xml.NewDecoder(strings.NewReader(r.Chart()))

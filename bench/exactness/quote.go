@@ -4,11 +4,12 @@ package exactness
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
 // quoteHeading starts the table in the README, which has a bound on its lines and so no lines around the table.
-const quoteHeading = "| Tokens above the bound / lost |"
+const quoteHeading = "| Tokens above the bound / lost (errors) |"
 
 // quoted are the titles of the contenders in the README.
 var quoted = []string{"mete, Redis", "redis_rate, Redis", "envoyproxy/ratelimit, Redis"}
@@ -38,7 +39,7 @@ func (r Results) quote() string {
 				b.WriteString(" – |")
 				continue
 			}
-			fmt.Fprintf(&b, " %d / %d |", cell.Above, cell.Lost)
+			fmt.Fprintf(&b, " %d / %s |", cell.Above, lostText(cell, strconv.Itoa(cell.Lost)))
 		}
 		b.WriteString("\n")
 	}

@@ -38,8 +38,8 @@ func (r *Results) IsComplete() bool {
 	return true
 }
 
-// version returns the version that a contender's processes told.
-func (r *Results) version(c Contender) string {
+// Version returns the version that a contender's processes told.
+func (r *Results) Version(c Contender) string {
 	for _, condition := range Conditions {
 		if v := r.Cells[c.Title()][condition.Name].Version; v != "" && v != "(devel)" {
 			return v

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +41,8 @@ type run struct {
 	history judge.History
 	cell    Cell
 	errors  atomic.Int64
+	asked   atomic.Int64
+	failed  atomic.Int64
 }
 
 // Run measures a contender under a condition. The seed decides the traffic.
@@ -55,6 +58,7 @@ func Run(t testing.TB, c Contender, condition Condition, seed uint64) Cell {
 	}
 	condition.run(r)
 	r.cell.Above, r.cell.Lost, r.cell.Errors = r.history.Excess(c.Shape), r.history.Lost(c.Shape), int(r.errors.Load())
+	r.cell.Asked, r.cell.Failed = int(r.asked.Load()), int(r.failed.Load())
 	return r.cell
 }
 
@@ -70,10 +74,23 @@ func (r *run) start(c *clock.Clock) Node {
 	return n
 }
 
-// take records one take. The keys are those of the limits, and an empty one is not charged.
+// take takes once and records it. The keys are those of the limits, and an empty one is not charged.
 func (r *run) take(n Node, keys ...string) (judge.Outcome, time.Duration) {
 	limits := r.setup.Limits
-	for len(keys) < len(limits) {
+	t, retry := r.ask(n, keys)
+	for i, key := range keys {
+		if key != "" {
+			limit := judge.Limit{Capacity: limits[i].Capacity, Period: limits[i].Period}
+			t.Charges = append(t.Charges, judge.Charge{Key: fmt.Sprint(i, ":", key), Limit: limit})
+		}
+	}
+	r.history.Add(t)
+	return t.Outcome, retry
+}
+
+// ask takes once and records only an error.
+func (r *run) ask(n Node, keys []string) (judge.Take, time.Duration) {
+	for len(keys) < len(r.setup.Limits) {
 		keys = append(keys, "")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -91,14 +108,7 @@ func (r *run) take(n Node, keys ...string) (judge.Outcome, time.Duration) {
 	case !allowed:
 		t.Outcome = judge.Denied
 	}
-	for i, key := range keys {
-		if key != "" {
-			limit := judge.Limit{Capacity: limits[i].Capacity, Period: limits[i].Period}
-			t.Charges = append(t.Charges, judge.Charge{Key: fmt.Sprint(i, ":", key), Limit: limit})
-		}
-	}
-	r.history.Add(t)
-	return t.Outcome, retry
+	return t, retry
 }
 
 // patience is the time after which a caller gives up.
@@ -124,30 +134,55 @@ func (r *run) change(n Node, key string, limits ...wire.Limit) bool {
 }
 
 const (
-	probes    = 3
+	probes    = 20 // of each process
+	probeKeys = 5
 	longProbe = 3 * time.Second // the longest wait that a probe follows
 )
 
-// probe checks Retry-After: a caller, alone on its key, is denied, waits as long as it was told, and asks again.
-func (r *run) probe(n Node, limit int, key string) {
+// probeNew checks Retry-After on keys that no traffic has used.
+func (r *run) probeNew(n Node, limit int, name string) {
+	r.probe(n, limit, probeNames(name))
+}
+
+// probeNames returns the keys of a probe.
+func probeNames(name string) (keys []string) {
+	for i := range probeKeys {
+		keys = append(keys, fmt.Sprint(name, i))
+	}
+	return keys
+}
+
+// probe checks Retry-After: callers, each alone on its key, are denied, wait as long as they were told, and ask again.
+// Their takes are not traffic: how often the probe asks does not change the other figures.
+func (r *run) probe(n Node, limit int, keys []string) {
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() { r.probeKey(n, limit, key, probes/len(keys)) })
+	}
+	all.Wait()
+}
+
+// probeKey stops at a wait that is unknown or too long.
+func (r *run) probeKey(n Node, limit int, key string, times int) {
 	keys := make([]string, limit+1)
 	keys[limit] = key
-	for range probes {
-		outcome, retry := judge.Admitted, wire.NoRetry
+	for range times {
+		var t judge.Take
+		retry := wire.NoRetry
 		for range 3 * r.setup.Limits[limit].Capacity {
-			if outcome, retry = r.take(n, keys...); outcome != judge.Admitted {
+			if t, retry = r.ask(n, keys); t.Outcome != judge.Admitted {
 				break
 			}
 		}
-		if outcome != judge.Denied || retry == wire.NoRetry || retry > longProbe {
+		if t.Outcome != judge.Denied || retry == wire.NoRetry || retry > longProbe {
 			return
 		}
 		time.Sleep(retry)
-		if outcome, _ = r.take(n, keys...); outcome != judge.Failed {
-			r.cell.Asked++
+		if t, _ = r.ask(n, keys); t.Outcome != judge.Failed {
+			r.asked.Add(1)
 		}
-		if outcome == judge.Denied {
-			r.cell.Failed++
+		if t.Outcome == judge.Denied {
+			r.failed.Add(1)
 		}
 	}
 }

@@ -54,14 +54,15 @@ async function flexible() {
       );
     });
   };
-  let limiters = [];
+  const limiters = [];
+  // One after the other: both would create the table.
+  for (const [i, limit] of setup.Limits.entries()) limiters.push(await make(limit, i));
   const change = async (limits) => {
-    // One after the other: both would create the table.
-    const made = [];
-    for (const [i, limit] of limits.entries()) made.push(await make(limit, i));
-    limiters = made;
+    for (const [i, limit] of limits.entries()) {
+      limiters[i].points = limit.Capacity;
+      limiters[i].duration = period(limit) / 1000;
+    }
   };
-  await change(setup.Limits);
   const take = (i, key) =>
     limiters[i].consume(key).then(
       () => ({ allowed: true, retry: noRetry }),
@@ -103,7 +104,8 @@ async function expressRateLimit() {
       call.on("error", reject);
       call.end();
     });
-  // A new limiter starts with empty counts, except with a shared store.
+  // The option limit may be a function, but windowMs may not. A new limiter starts with empty counts, except with a shared
+  // store.
   return { take: chain(take), change: client && (async (limits) => void (limiters = change(limits))) };
 }
 
@@ -116,7 +118,15 @@ function limiter() {
     const allowed = one.tryRemoveTokens(1);
     return { allowed, retry: allowed ? noRetry : Math.ceil(one.getWaitTime(1) * milliseconds) };
   };
-  return { take: chain(take) };
+  // By public fields: the documentation names no other way.
+  const change = async (limits) => {
+    setup.Limits = limits;
+    for (const [name, { tokenBucket }] of limiters) {
+      const limit = limits[name.split(":")[0]];
+      Object.assign(tokenBucket, { bucketSize: limit.Capacity, tokensPerInterval: limit.Capacity, interval: period(limit) });
+    }
+  };
+  return { take: chain(take), change };
 }
 
 const makers = {

@@ -27,6 +27,7 @@ type maker struct {
 
 var makers = map[string]maker{
 	"mete":                 {"", newMete},
+	"mete, durable":        {"", newDurableMete},
 	"x/time/rate":          {"golang.org/x/time", newXTime},
 	"juju/ratelimit":       {"github.com/juju/ratelimit", newJuju},
 	"tollbooth":            {"github.com/didip/tollbooth/v8", newTollbooth},

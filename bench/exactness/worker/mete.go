@@ -26,10 +26,23 @@ type meteLimiter struct {
 }
 
 func newMete(s wire.Setup) (wire.Limiter, error) {
-	store, err := openMeteStore(s)
+	store, err := openMeteStore(s, "")
 	if err != nil {
 		return nil, err
 	}
+	return newMeteOn(store, s)
+}
+
+// newDurableMete uses the table of PostgreSQL that survives a crash.
+func newDurableMete(s wire.Setup) (wire.Limiter, error) {
+	store, err := openMeteStore(s, "&durable=true")
+	if err != nil {
+		return nil, err
+	}
+	return newMeteOn(store, s)
+}
+
+func newMeteOn(store mete.Store, s wire.Setup) (wire.Limiter, error) {
 	l, err := mete.New(store, nil, mete.Config{Deadline: policy.MaxDeadline})
 	if err != nil {
 		return nil, err
@@ -38,10 +51,11 @@ func newMete(s wire.Setup) (wire.Limiter, error) {
 	return m, m.Change(s.Limits)
 }
 
-func openMeteStore(s wire.Setup) (mete.Store, error) {
+// openMeteStore adds parameters to the URL of PostgreSQL.
+func openMeteStore(s wire.Setup, parameters string) (mete.Store, error) {
 	switch ctx := context.Background(); {
 	case s.Postgres != "":
-		return pgstore.Open(ctx, s.Postgres+"&durable=true")
+		return pgstore.Open(ctx, s.Postgres+parameters)
 	case len(s.Sentinels) > 0:
 		return redisstore.Open(ctx, "redis+sentinel://"+strings.Join(s.Sentinels, ",")+"/"+s.Master)
 	case s.Redis != "":
