@@ -4,6 +4,7 @@ package simulation_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ type account struct {
 	key     string
 	limit   bucket.Limit
 	missing bucket.Tokens // spent and not returned; without refill
-	inexact bool          // the bucket was in debt, where a cancellation returns less
+	kept    bucket.Tokens // at most so much more is missing: cancellations in debt may have returned less
 	entries []*entry
 	time    bucket.Instant // of the bucket, which never runs back
 }
@@ -153,17 +154,17 @@ func nameOf(mode string, charges []store.Charge) string {
 
 func isSlot(c *store.Charge) bool { return c.Limit.Algorithm() == bucket.AlgorithmConcurrency }
 
-// take records an executed take.
-func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapshot, allowed bool, mode mete.Mode) {
+// take records an executed take. It reports whether the take was executed before, so that the answer is the earlier one.
+func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapshot, allowed bool, mode mete.Mode) (repeated bool) {
 	l.expireHolds()
 	l.note("take by client %d, allowed %v, mode %+v:%s", client, allowed, mode, describe(charges, snaps))
 	if mode.DryRun || !allowed {
 		l.compare(charges, snaps)
-		return
+		return false
 	}
 	_, now := snaps[0].Verdict()
 	if mode.ID != "" && l.seen(nameOf("take "+mode.ID, charges), now) {
-		return
+		return true
 	}
 	for i := range charges {
 		c := &charges[i]
@@ -177,6 +178,7 @@ func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapsho
 		l.spend(client, c, &snaps[i], mode)
 	}
 	l.compare(charges, snaps)
+	return false
 }
 
 // spend records an admitted cost. It trusts the store about the cost of an UpTo, and about the
@@ -196,7 +198,6 @@ func (l *ledger) spend(client int, c *store.Charge, snap *bucket.Snapshot, mode 
 	a := l.account(c)
 	a.add(e, snap.Taken().At)
 	a.missing += e.cost
-	a.inexact = a.inexact || a.missing >= a.limit.Capacity()
 	return e
 }
 
@@ -222,9 +223,19 @@ func (l *ledger) compare(charges []store.Charge, snaps []bucket.Snapshot) {
 func (l *ledger) compareMissing(a *account, missing bucket.Tokens) {
 	// Costs are whole tokens, and a part of a thousandth refills.
 	const slack = bucket.Token / 2
-	if missing < a.missing-slack || missing > a.missing+slack && !a.inexact {
-		l.fault("conservation: bucket %s misses %v, want %v", a.key, missing, a.missing)
+	most := a.missing + a.kept
+	if missing < a.missing-slack || missing > most+slack {
+		l.fault("conservation: bucket %s misses %v, want %v to %v", a.key, missing, a.missing, most)
 	}
+	a.missing, a.kept = min(max(missing, a.missing), most), 0
+}
+
+// giveBack records a cancellation. In debt, the store may return less: the next snapshot shows how much.
+func (a *account) giveBack(amount bucket.Tokens) {
+	if a.missing+a.kept > a.limit.Capacity() {
+		a.kept += amount
+	}
+	a.missing -= amount
 }
 
 func (l *ledger) takeSlot(c *store.Charge, now bucket.Instant) {
@@ -250,8 +261,8 @@ func (l *ledger) takeSlot(c *store.Charge, now bucket.Instant) {
 	}
 }
 
-// refund records an executed refund.
-func (l *ledger) refund(client int, refunds []mete.Refund, id string) {
+// refund records an executed refund. It reports whether the refund was executed before.
+func (l *ledger) refund(client int, refunds []mete.Refund, id string) (repeated bool) {
 	l.expireHolds()
 	now := l.now()
 	charges := make([]store.Charge, len(refunds))
@@ -260,7 +271,7 @@ func (l *ledger) refund(client int, refunds []mete.Refund, id string) {
 	}
 	l.note("refund by client %d, id %q, taken %v:%s", client, id, refunds[0].Taken, describe(charges, nil))
 	if id != "" && l.seen(nameOf("refund "+id, charges), now) {
-		return
+		return true
 	}
 	for i := range refunds {
 		r := &refunds[i]
@@ -272,10 +283,51 @@ func (l *ledger) refund(client int, refunds []mete.Refund, id string) {
 			a.missing = max(a.missing-r.Cost, 0)
 			a.add(&entry{cost: r.Cost, kind: refunded}, now)
 		default:
-			a.missing -= r.Cost
+			a.giveBack(r.Cost)
 			l.cancel(a, client, r.Cost)
 		}
 	}
+	return false
+}
+
+// unchanged runs an operation with an ID, and checks that a repetition changes no bucket. The operation reports whether it is
+// one.
+func (s *simulation) unchanged(id string, charges []store.Charge, operation func() (repeated bool, err error)) error {
+	if id == "" {
+		_, err := operation()
+		return err
+	}
+	before := s.missing(charges)
+	repeated, err := operation()
+	if !repeated {
+		return err
+	}
+	for i, after := range s.missing(charges) {
+		if after != before[i] {
+			s.ledger.fault("G2: a repeated call with ID %q changes bucket %s: it misses %v instead of %v", id, charges[i].Key, after, before[i])
+		}
+	}
+	return err
+}
+
+// missing returns what the buckets of charges miss in the store, or -1 for slots.
+func (s *simulation) missing(charges []store.Charge) []bucket.Tokens {
+	missing := make([]bucket.Tokens, len(charges))
+	for i := range charges {
+		if missing[i] = -1; !isSlot(&charges[i]) {
+			missing[i] = s.peek(charges[i].Key, charges[i].Limit)
+		}
+	}
+	return missing
+}
+
+// peek returns what a bucket misses in the store.
+func (s *simulation) peek(key string, limit bucket.Limit) bucket.Tokens {
+	snaps, _, err := s.store.Take(context.Background(), nil, []store.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
+	if err != nil {
+		panic(err)
+	}
+	return snaps[0].Missing()
 }
 
 // cancel lowers the latest entries of a client by cost.
@@ -349,11 +401,11 @@ func (l *ledger) settle(id string, actual bucket.Tokens, status store.HoldStatus
 				target = p.terms.Fixed + actual
 			}
 			a := p.account
-			a.missing += target - p.entry.cost
 			if more := target - p.entry.cost; more > 0 {
+				a.missing += more
 				a.add(&entry{client: h.client, cost: more, kind: owed}, now)
-				a.inexact = a.inexact || a.missing >= a.limit.Capacity()
 			} else {
+				a.giveBack(-more)
 				p.entry.cost = target
 			}
 		}
@@ -391,7 +443,7 @@ func (l *ledger) expireHolds() {
 		h.over = true
 		for _, p := range h.parts {
 			if target := p.terms.Fixed; h.refund && !p.terms.Kept && p.entry.cost > target {
-				p.account.missing -= p.entry.cost - target
+				p.account.giveBack(p.entry.cost - target)
 				p.entry.cost = target
 			}
 		}

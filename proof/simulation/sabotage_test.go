@@ -24,7 +24,7 @@ type sabotage struct {
 }
 
 var sabotages = []sabotage{
-	{name: "a repeated request is charged again", find: "conservation", take: func(charges []store.Charge, mode *mete.Mode) []store.Charge {
+	{name: "a repeated request is charged again", find: "G2: a repeated call", take: func(charges []store.Charge, mode *mete.Mode) []store.Charge {
 		mode.ID = ""
 		return charges
 	}},

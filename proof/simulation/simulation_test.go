@@ -323,11 +323,7 @@ func (s *simulation) checkEnd() {
 		if !s.ledger.exact {
 			continue
 		}
-		snaps, _, err := s.store.Take(ctx, nil, []store.Charge{{Key: at.key, Limit: at.limit}}, mete.Mode{DryRun: true})
-		if err != nil {
-			panic(err)
-		}
-		s.ledger.compareMissing(a, snaps[0].Missing())
+		s.ledger.compareMissing(a, s.peek(at.key, at.limit))
 	}
 	for key := range s.ledger.slots {
 		if held, _, err := s.store.Slots(ctx, key, 10); err != nil || len(held) > 0 {
