@@ -37,7 +37,7 @@ type campaign struct {
 	next       uint64
 	runs       int
 	operations int
-	failed     bool
+	failed     []uint64 // seeds
 }
 
 func TestSimulation(t *testing.T) {
@@ -81,7 +81,7 @@ func (c *campaign) seeds(more func() bool) func(func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		for {
 			c.mu.Lock()
-			if c.failed || !more() {
+			if len(c.failed) > 0 || !more() {
 				c.mu.Unlock()
 				return
 			}
@@ -105,7 +105,9 @@ func (c *campaign) run(t *testing.T, seed uint64) {
 	out := simulate(t, plan, options{})
 	c.mu.Lock()
 	c.operations += out.operations
-	c.failed = c.failed || out.hasFault()
+	if out.hasFault() {
+		c.failed = append(c.failed, seed)
+	}
 	c.mu.Unlock()
 	if !out.hasFault() {
 		return
@@ -171,12 +173,13 @@ func readLog(t *testing.T) *runLog {
 	return l
 }
 
+// append adds a line with the seeds that have failed, so that a later reader can repeat them.
 func (l *runLog) append(t *testing.T, first uint64, c *campaign, took time.Duration) {
-	violations := 0
-	if c.failed {
-		violations = 1
+	failed := "-"
+	if len(c.failed) > 0 {
+		failed = strings.Trim(fmt.Sprint(c.failed), "[]")
 	}
-	l.lines = append(l.lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%.1f\t%d", time.Now().UTC().Format(time.DateOnly), first, c.next-1, c.operations, took.Minutes(), violations))
+	l.lines = append(l.lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%.1f\t%d\t%s", time.Now().UTC().Format(time.DateOnly), first, c.next-1, c.operations, took.Minutes(), len(c.failed), failed))
 	if err := os.WriteFile(l.path, []byte(strings.Join(l.lines, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
