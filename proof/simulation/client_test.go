@@ -58,6 +58,8 @@ func (s *simulation) kinds() []clientKind {
 	switch {
 	case s.plan.world == leaseWorld:
 		return []clientKind{takes}
+	case s.plan.world == shardsWorld: // a cancellation returns tokens to any shard, which the ledger does not follow
+		return []clientKind{takes, takes, takesUpTo}
 	case s.plan.world == versionsWorld:
 		return []clientKind{takes, takes, takesUpTo, reserves}
 	case s.plan.world == transactionsWorld:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/store"
 )
 
@@ -172,6 +173,9 @@ func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapsho
 			l.takeSlot(c, now)
 			continue
 		}
+		if isMarker(c) {
+			continue
+		}
 		if mode.MaxWait == bucket.Forced && mode.ID != "" {
 			l.recovered += c.Cost
 		}
@@ -194,7 +198,8 @@ func (l *ledger) spend(client int, c *store.Charge, snap *bucket.Snapshot, mode 
 		_, now := snap.Verdict() // by the clock, which may be behind the bucket
 		e.at = now.Add(snap.Wait())
 	}
-	l.paid[payment{client, c.Key}] += e.cost
+	whole, _, _ := strings.Cut(c.Key, shards.Mark) // a bucket can be divided among shards
+	l.paid[payment{client, whole}] += e.cost
 	a := l.account(c)
 	a.add(e, snap.Taken().At)
 	a.missing += e.cost

@@ -93,7 +93,11 @@ func (s *simulation) start() *node {
 		panic(err)
 	}
 	config.Local = local
-	if n.limiter, err = mete.New(&wire{n, s.inner}, s.policy(), config); err != nil {
+	var inner store.Store = &wire{n, s.inner}
+	if s.plan.world == shardsWorld {
+		inner = newSharder(&wire{n, s.inner}, s.plan.seed)
+	}
+	if n.limiter, err = mete.New(inner, s.policy(), config); err != nil {
 		panic(err)
 	}
 	if s.plan.world == leaseWorld {

@@ -48,6 +48,14 @@ var sabotages = []sabotage{
 		refunds[0].Taken.Cost *= 2
 		return refunds
 	}},
+	{name: "the marker of an ID is lost", find: "G2: client", take: func(charges []store.Charge, _ *mete.Mode) []store.Charge {
+		for i := range charges {
+			if isMarker(&charges[i]) {
+				charges[i].Cost = 0
+			}
+		}
+		return charges
+	}},
 	{name: "a slot is not released", find: "G13", refund: func(refunds []mete.Refund) []mete.Refund {
 		refunds[0].Slot[0]++
 		return refunds
