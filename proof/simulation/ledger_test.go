@@ -27,12 +27,13 @@ type ledger struct {
 	slots    map[string]map[bucket.SlotID]bucket.Instant // by key: the ends
 	slotTime bucket.Instant                              // of all slots, which never runs back
 	paid     map[payment]bucket.Tokens                   // at takes, whatever came back later
-	told     map[payment]bucket.Tokens                   // admitted costs, as told to clients; of client 0: all of the bucket
+	granted  map[payment]bucket.Tokens                   // costs that clients know as admitted; of client 0: all of the bucket
 	faults   []string
 	log      []string // what the store executed, if verbose
 	verbose  bool
 
 	recovered bucket.Tokens // charged after outages
+	counts    counts        // of the simulation
 }
 
 // A payment identifies what a client pays to a bucket.
@@ -91,7 +92,7 @@ type holdPart struct {
 
 func newLedger(now func() bucket.Instant, exact bool) *ledger {
 	return &ledger{now: now, exact: exact, buckets: map[place]*account{}, ids: map[string]bucket.Instant{},
-		holds: map[string]*holdRecord{}, paid: map[payment]bucket.Tokens{}, told: map[payment]bucket.Tokens{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}}
+		holds: map[string]*holdRecord{}, paid: map[payment]bucket.Tokens{}, granted: map[payment]bucket.Tokens{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -159,12 +160,18 @@ func isSlot(c *store.Charge) bool { return c.Limit.Algorithm() == bucket.Algorit
 func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapshot, allowed bool, mode mete.Mode) (repeated bool) {
 	l.expireHolds()
 	l.note("take by client %d, allowed %v, mode %+v:%s", client, allowed, mode, describe(charges, snaps))
+	for i := range charges {
+		if isMarker(&charges[i]) && !snaps[i].Allowed {
+			l.counts["found markers"]++
+		}
+	}
 	if mode.DryRun || !allowed {
 		l.compare(charges, snaps)
 		return false
 	}
 	_, now := snaps[0].Verdict()
 	if mode.ID != "" && l.seen(nameOf("take "+mode.ID, charges), now) {
+		l.counts["repeated"]++
 		return true
 	}
 	for i := range charges {
@@ -174,9 +181,11 @@ func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapsho
 			continue
 		}
 		if isMarker(c) {
+			l.counts["markers"]++
 			continue
 		}
 		if mode.MaxWait == bucket.Forced && mode.ID != "" {
+			l.counts["forced"]++
 			l.recovered += c.Cost
 		}
 		l.spend(client, c, &snaps[i], mode)
@@ -200,6 +209,9 @@ func (l *ledger) spend(client int, c *store.Charge, snap *bucket.Snapshot, mode 
 	}
 	whole, _, _ := strings.Cut(c.Key, shards.Mark) // a bucket can be divided among shards
 	l.paid[payment{client, whole}] += e.cost
+	if e.at > snap.Taken().At {
+		l.counts["reserved"]++
+	}
 	a := l.account(c)
 	a.add(e, snap.Taken().At)
 	a.missing += e.cost
@@ -254,6 +266,7 @@ func (l *ledger) takeSlot(c *store.Charge, now bucket.Instant) {
 		return
 	}
 	l.slotTime = max(l.slotTime, now)
+	l.counts["slots"]++
 	held[c.Slot] = now + bucket.Instant(lease)
 	n := 0
 	for _, end := range held {
@@ -285,9 +298,11 @@ func (l *ledger) refund(client int, refunds []mete.Refund, id string) (repeated 
 		case isSlot(&r.Charge):
 			delete(l.slots[r.Key], r.Slot)
 		case r.Taken == (bucket.Taken{}):
+			l.counts["refunded"]++
 			a.missing = max(a.missing-r.Cost, 0)
 			a.add(&entry{cost: r.Cost, kind: refunded}, now)
 		default:
+			l.counts["canceled"]++
 			a.giveBack(r.Cost)
 			l.cancel(a, client, r.Cost)
 		}
@@ -399,6 +414,7 @@ func (l *ledger) settle(id string, actual bucket.Tokens, status store.HoldStatus
 	case open && (status.State == store.HoldExpired || status.State == store.HoldUnknown || status.State == store.HoldSettled && !status.Settled):
 		l.fault("hold: an open hold is %v before its end", status.State)
 	case status.Settled:
+		l.counts["settled"]++
 		h.over = true
 		for _, p := range h.parts {
 			target := p.entry.cost
@@ -445,6 +461,7 @@ func (l *ledger) expireHolds() {
 	}
 	slices.SortFunc(ended, func(a, b *holdRecord) int { return cmp.Compare(a.expires, b.expires) })
 	for _, h := range ended {
+		l.counts["expired"]++
 		h.over = true
 		for _, p := range h.parts {
 			if target := p.terms.Fixed; h.refund && !p.terms.Kept && p.entry.cost > target {

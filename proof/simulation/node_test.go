@@ -55,7 +55,7 @@ func (k worldKind) rules() string {
 	switch k {
 	case refillWorld:
 		rateA, rateB = "20/1s", "7/3s"
-	case outageWorld, loneWorld, transactionsWorld:
+	case outageWorld, singleWorld, transactionsWorld:
 		more = `"on_store_error": "local"`
 	case leaseWorld:
 		return `{"rules": [{"name": "a", "limit_keys": ["header:a"], "on_store_error": "closed", "algorithm_config": {"rate": "200/1s", "burst": 400, "leased": true}}]}`
@@ -151,6 +151,9 @@ type lender struct{ wire *wire }
 func (l lender) Borrow(ctx context.Context, loan lease.Loan) (grant lease.Grant, err error) {
 	run := func() error {
 		grant, err = l.wire.node.sim.bank.Borrow(context.Background(), loan)
+		if grant.Tokens > 0 {
+			l.wire.node.sim.counts["loans"]++
+		}
 		l.wire.node.sim.ledger.note("node %d borrows %+v: %+v, %v", l.wire.node.number, loan, grant, err)
 		return err
 	}
@@ -169,7 +172,7 @@ func (w *wire) takeLeased(ctx context.Context, dst []bucket.Snapshot, c store.Ch
 			a := s.ledger.account(&c)
 			s.ledger.paid[payment{client, c.Key}] += c.Cost
 			a.add(&entry{client: client, cost: c.Cost}, s.now())
-			s.leased++
+			s.counts["leased"]++
 			s.ledger.note("client %d takes %v of %s from the lease of node %d", client, c.Cost, c.Key, w.node.number)
 			return append(dst, snap), true, nil
 		}

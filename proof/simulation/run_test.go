@@ -37,6 +37,7 @@ type campaign struct {
 	next       uint64
 	runs       int
 	operations int
+	sum        tally
 	failed     []uint64 // seeds
 }
 
@@ -71,6 +72,7 @@ func TestSimulation(t *testing.T) {
 	})
 	took := time.Since(began)
 	t.Logf("seeds %d to %d, %d operations in %v: %.1f million a minute", begin, c.next-1, c.operations, took.Round(time.Millisecond), float64(c.operations)/1e6/took.Minutes())
+	c.sum.log(t)
 	if log != nil {
 		log.append(t, begin, c, took)
 	}
@@ -105,6 +107,7 @@ func (c *campaign) run(t *testing.T, seed uint64) {
 	out := simulate(t, plan, options{})
 	c.mu.Lock()
 	c.operations += out.operations
+	c.sum.add(plan.world, &out)
 	if out.hasFault() {
 		c.failed = append(c.failed, seed)
 	}
@@ -118,7 +121,7 @@ func (c *campaign) run(t *testing.T, seed uint64) {
 	}
 	small := plan.shrink(fails, time.Now().Add(time.Minute))
 	again := simulate(t, small, options{verbose: true})
-	t.Errorf("seed %d: %s\nshrunk to %v\n%s\n%s\nto repeat it: go test ./simulation -run TestSimulation -simulation.seed=%d",
+	t.Errorf("seed %d: %s\nshrunk to %v\n%s\n%s\nto repeat it: go test ./simulation -run '^TestSimulation$' -simulation.seed=%d",
 		seed, strings.Join(out.faults, "\n"), small, strings.Join(again.faults, "\n"), strings.Join(again.log, "\n"), seed)
 }
 
@@ -127,8 +130,8 @@ func (o *outcome) hasFault() bool {
 	return slices.ContainsFunc(o.faults, func(fault string) bool { return strings.Contains(fault, *find) })
 }
 
-// A seed decides everything: two runs agree in each message and each answer. There is one exception. Takes that wait for
-// the same charge of local costs are woken together, and Go decides which one continues first.
+// A seed decides the schedule: two runs agree in each message and each answer. There is one exception. Takes that wait for
+// the same charge of local costs continue together, and Go decides which one is first.
 func TestSimulation_IsRepeatable(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
 		plan := newSchedule(seed, *maxSteps)

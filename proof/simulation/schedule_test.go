@@ -57,14 +57,14 @@ const (
 	outageWorld                        // nothing refills, and nodes decide alone if the store does not answer
 	leaseWorld                         // buckets refill, and nodes lease tokens
 	versionsWorld                      // nodes have different versions of a limit
-	loneWorld                          // as outageWorld, with one node
+	singleWorld                        // as outageWorld, with one node
 	transactionsWorld                  // as outageWorld, and clients have transactions that they may roll back
 	overridesWorld                     // buckets refill, and an override replaces a limit
 	shardsWorld                        // nothing refills, and a limit has shards
 	worldKinds
 )
 
-var worldNames = [worldKinds]string{"exact", "refill", "outage", "leases", "versions", "lone", "transactions", "overrides", "shards"}
+var worldNames = [worldKinds]string{"exact", "refill", "outage", "leases", "versions", "single node", "transactions", "overrides", "shards"}
 
 // newSchedule returns the schedule of a seed.
 func newSchedule(seed uint64, steps int) *schedule {
@@ -73,7 +73,7 @@ func newSchedule(seed uint64, steps int) *schedule {
 	if s.world == leaseWorld && rand.New(rand.NewPCG(seed, 6)).IntN(2) == 0 { // a run with leases has several times the operations of others
 		s.world = shardsWorld
 	}
-	if s.world == loneWorld {
+	if s.world == singleWorld {
 		s.nodes = 1
 	}
 	total := 0

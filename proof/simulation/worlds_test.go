@@ -19,7 +19,7 @@ import (
 
 // isOutage reports whether nodes of the world decide alone while the store does not answer.
 func (k worldKind) isOutage() bool {
-	return k == outageWorld || k == loneWorld || k == transactionsWorld
+	return k == outageWorld || k == singleWorld || k == transactionsWorld
 }
 
 // isExact reports whether nothing refills.
@@ -95,10 +95,10 @@ func retried(req mete.Request) mete.Request {
 	return req
 }
 
-// tell records a decision for a single node, and checks that outages do not exceed the bound: the node knows of all costs.
+// countGranted records a decision for a single node, and checks that outages do not exceed the bound: the node knows of all costs.
 // A client counts once, because its repeated request is the same work.
-func (s *simulation) tell(c *client, d *mete.Decision) {
-	if s.plan.world != loneWorld || !d.Allowed {
+func (s *simulation) countGranted(c *client, d *mete.Decision) {
+	if s.plan.world != singleWorld || !d.Allowed {
 		return
 	}
 	limits := d.Limits()
@@ -108,11 +108,11 @@ func (s *simulation) tell(c *client, d *mete.Decision) {
 			continue
 		}
 		by, all := payment{c.number, st.Key}, payment{0, st.Key}
-		if more := st.Cost - s.ledger.told[by]; more > 0 {
-			s.ledger.told[by] += more
-			s.ledger.told[all] += more
+		if more := st.Cost - s.ledger.granted[by]; more > 0 {
+			s.ledger.granted[by] += more
+			s.ledger.granted[all] += more
 		}
-		if total := s.ledger.told[all]; total > st.Limit.Bucket.Capacity() {
+		if total := s.ledger.granted[all]; total > st.Limit.Bucket.Capacity() {
 			s.ledger.fault("G1: the only node admits %v from %s, with a capacity of %v", total, st.Key, st.Limit.Bucket.Capacity())
 		}
 	}
