@@ -18,7 +18,8 @@
 // and TestLending_IsAsTheBookSays in redisstore compares them with it. A bug of one of them is not a bug of the other.
 //
 // Redis, PostgreSQL and their scripts are not simulated, nor is the code of redisstore that takes, undoes and refunds in
-// parts. Package history tests the real stores. In the world of shards, nothing is canceled or refunded.
+// parts. Package history tests the real stores. In the world of shards, nothing is canceled or refunded. In the world of
+// leases, the clock of the store jumps by at most what leases tolerate.
 //
 // # Checks
 //

@@ -58,7 +58,7 @@ func (k worldKind) rules() string {
 	case outageWorld, singleWorld, transactionsWorld:
 		more = `"on_store_error": "local"`
 	case leaseWorld:
-		return `{"rules": [{"name": "a", "limit_keys": ["header:a"], "on_store_error": "closed", "algorithm_config": {"rate": "200/1s", "burst": 400, "leased": true}}]}`
+		return `{"rules": [{"name": "a", "limit_keys": ["header:a"], "on_store_error": "closed", "algorithm_config": {"rate": "20/1s", "burst": 400, "leased": true}}]}`
 	}
 	return fmt.Sprintf(`{"rules": [
 		{"name": "a", "limit_keys": ["header:a"], %[3]s, "algorithm_config": {"rate": %[1]q, "burst": 20, "max_reserved": 10}},

@@ -22,6 +22,7 @@ var (
 	oneSeed  = flag.Uint64("simulation.seed", 0, "run only this seed")
 	first    = flag.Uint64("simulation.first", 0, "begin with this seed, with -simulation.runs")
 	runs     = flag.Int("simulation.runs", 0, "run this number of seeds")
+	oneWorld = flag.String("simulation.world", "", "run only seeds of this world, with -simulation.runs")
 	find     = flag.String("simulation.find", "", "ignore faults without this text")
 	maxSteps = flag.Int("simulation.steps", 250, "steps of a run")
 )
@@ -50,6 +51,9 @@ func TestSimulation(t *testing.T) {
 	c := &campaign{T: t, next: testseed.PCG(0, 0).Uint64() >> 32}
 	more := func() bool { return c.runs < shortRuns }
 	var log *runLog
+	if *oneWorld != "" && (*runs == 0 || !slices.Contains(worldNames[:], *oneWorld)) {
+		t.Fatalf("-simulation.world=%s: want -simulation.runs, and one of the worlds %q", *oneWorld, worldNames)
+	}
 	if *runs > 0 {
 		c.next = *first
 		more = func() bool { return c.runs < *runs }
@@ -86,6 +90,9 @@ func (c *campaign) seeds(more func() bool) func(func(uint64) bool) {
 			if len(c.failed) > 0 || !more() {
 				c.mu.Unlock()
 				return
+			}
+			for *oneWorld != "" && worldNames[newSchedule(c.next, 0).world] != *oneWorld {
+				c.next++
 			}
 			seed := c.next
 			c.next++

@@ -30,6 +30,7 @@ type simulation struct {
 
 	mu       sync.Mutex // guards the fields below
 	offset   time.Duration
+	jumps    []jump // of the clock, forward
 	ledger   *ledger
 	nodes    []*node
 	crashed  []*node
@@ -166,7 +167,7 @@ func (s *simulation) take(st step) {
 		if s.stepsBack() && r.IntN(3) == 0 {
 			s.offset -= time.Duration(r.Int64N(1_000_000)) * time.Microsecond
 		} else {
-			s.offset += time.Duration(r.Int64N(3_000_000)) * time.Microsecond
+			s.offset += s.boundJump(time.Duration(r.Int64N(3_000_000)) * time.Microsecond)
 		}
 	case partition:
 		n := s.nodes[r.IntN(len(s.nodes))]
@@ -199,6 +200,30 @@ func (s *simulation) take(st step) {
 			s.running--
 		}()
 	}
+}
+
+// A jump is a forward step of the store's clock.
+type jump struct {
+	at time.Time
+	by time.Duration
+}
+
+// boundJump returns the part of a jump that leases tolerate. A node may spend leased tokens for a second, and the store keeps
+// their entry for 4 s longer. If the clock of the store jumps further in this second, the bound has an exception.
+func (s *simulation) boundJump(by time.Duration) time.Duration {
+	const spendable, grace = time.Second, 4 * time.Second
+	if s.plan.world != leaseWorld {
+		return by
+	}
+	now, sum := time.Now(), time.Duration(0)
+	for _, j := range s.jumps {
+		if now.Sub(j.at) <= spendable {
+			sum += j.by
+		}
+	}
+	by = min(by, grace-sum)
+	s.jumps = append(s.jumps, jump{now, by})
+	return by
 }
 
 // wait waits until all goroutines of the bubble are blocked. The caller holds the mutex. A nanosecond passes, so that two
