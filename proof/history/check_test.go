@@ -194,8 +194,11 @@ func (h *history) events() []*event {
 		}
 		all = append(all, e)
 	}
-	all = learnFromRetries(all, h.part)
+	all = h.learnFromRetries(all)
 	slices.SortFunc(all, func(a, b *event) int { return cmp.Compare(a.Call, b.Call) })
+	if len(all) > 64*len(bits{}) {
+		panic(fmt.Sprintf("history: %d operations are too many for the numbers of events", len(all)))
+	}
 	for i, e := range all {
 		e.number = i
 	}
@@ -205,12 +208,13 @@ func (h *history) events() []*event {
 // learnFromRetries narrows down what operations with an unknown outcome did, by the answers to their retries.
 //
 //   - After an admitted retry, a take or hold had the same answer, and a refund was executed, before the retry returned.
-//   - After a denied retry, a take was not executed before the retry.
+//   - After a denied retry, a take was not admitted before the retry. It may have been denied, which opens the account of a
+//     new version of a limit. Only if the limits of its keys never change was it not executed before the retry.
 //   - A settlement had no effect if the hold was settled by its retry, or with another amount.
 //
 // If a crash comes between the two attempts, a retry shows nothing. A part of a take over several slots may be undone before the
 // retry. After an admitted one, it has no effect any more.
-func learnFromRetries(events []*event, part bool) []*event {
+func (h *history) learnFromRetries(events []*event) []*event {
 	unsure := map[string]bool{} // slots that may have been released: a retry then takes again
 	for _, e := range events {
 		if e.Kind == release && e.Answer.Unknown {
@@ -237,19 +241,28 @@ func learnFromRetries(events []*event, part bool) []*event {
 			return true
 		case e.Kind == settle || e.Kind == refund || e.Kind == cancel:
 			e.end = retry.Return
-		case part && retry.Answer.Allowed:
+		case h.part && retry.Answer.Allowed:
 			e.end = retry.Return
-		case part:
+		case h.part:
 		case retry.Answer.Allowed:
 			known := *e.op
 			known.Answer = retry.Answer
 			e.op, e.end, e.silent = &known, retry.Return, false
-		default:
+		case !h.changed(e.Charges):
 			known := *e.op
 			known.Call = retry.Call
 			e.op = &known
 		}
 		return false
+	})
+}
+
+// changed reports whether a key of the charges has several versions of its limit in the history.
+func (h *history) changed(charges []charge) bool {
+	return slices.ContainsFunc(charges, func(c charge) bool {
+		return slices.ContainsFunc(h.ops, func(o *op) bool {
+			return slices.ContainsFunc(o.Charges, func(d charge) bool { return d.Key == c.Key && d.Version != c.Version })
+		})
 	})
 }
 
