@@ -102,7 +102,7 @@ func (s *simulation) start() *node {
 	}
 	if s.plan.world == leaseWorld {
 		// No multiple of the period is the timeout of a loan: two timers at one instant run in any order.
-		if n.borrower, err = lease.New(lease.Config{Lender: lender{&wire{n, s.inner}}, Node: fmt.Sprintf("node%d", n.number), Period: 97 * time.Millisecond}); err != nil {
+		if n.borrower, err = lease.New(lease.Config{Lender: lender{&wire{n, s.inner}}, Node: fmt.Sprintf("node%d", n.number), Period: 97 * time.Millisecond, TTL: spendable, Grace: s.grace()}); err != nil {
 			panic(err)
 		}
 	}
@@ -143,6 +143,18 @@ func (n *node) stop() {
 		defer cancel()
 		_ = n.borrower.Close(ctx)
 	}
+}
+
+// spendable is how long a node may spend leased tokens.
+const spendable = time.Second
+
+// grace is how much longer the store keeps their entry. It is as short as a jump of the clock in half of the runs, so that
+// entries end while a node still has tokens.
+func (s *simulation) grace() time.Duration {
+	if s.plan.seed%2 == 0 {
+		return time.Millisecond
+	}
+	return 4 * time.Second
 }
 
 // A lender is the store's side of leases.

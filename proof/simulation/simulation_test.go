@@ -208,10 +208,9 @@ type jump struct {
 	by time.Duration
 }
 
-// boundJump returns the part of a jump that leases tolerate. A node may spend leased tokens for a second, and the store keeps
-// their entry for 4 s longer. If the clock of the store jumps further in this second, the bound has an exception.
+// boundJump returns the part of a jump that leases tolerate. If the clock of the store jumps by more than the grace while a
+// node may spend leased tokens, the bound has an exception.
 func (s *simulation) boundJump(by time.Duration) time.Duration {
-	const spendable, grace = time.Second, 4 * time.Second
 	if s.plan.world != leaseWorld {
 		return by
 	}
@@ -221,7 +220,7 @@ func (s *simulation) boundJump(by time.Duration) time.Duration {
 			sum += j.by
 		}
 	}
-	by = min(by, grace-sum)
+	by = min(by, s.grace()-sum)
 	s.jumps = append(s.jumps, jump{now, by})
 	return by
 }
