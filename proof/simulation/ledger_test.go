@@ -237,9 +237,10 @@ func (l *ledger) compare(charges []store.Charge, snaps []bucket.Snapshot) {
 	}
 }
 
+// slack is a difference without a meaning: costs are whole tokens, and a part of a thousandth refills.
+const slack = bucket.Token / 2
+
 func (l *ledger) compareMissing(a *account, missing bucket.Tokens) {
-	// Costs are whole tokens, and a part of a thousandth refills.
-	const slack = bucket.Token / 2
 	most := a.missing + a.kept
 	if missing < a.missing-slack || missing > most+slack {
 		l.fault("conservation: bucket %s misses %v, want %v to %v", a.key, missing, a.missing, most)
@@ -247,9 +248,10 @@ func (l *ledger) compareMissing(a *account, missing bucket.Tokens) {
 	a.missing, a.kept = min(max(missing, a.missing), most), 0
 }
 
-// giveBack records a cancellation. In debt, the store may return less: the next snapshot shows how much.
+// giveBack records a cancellation. In debt, the store may return less: the next snapshot shows how much. An empty bucket can
+// be in debt by a part of a thousandth, because a cancellation does not return the refill of its take.
 func (a *account) giveBack(amount bucket.Tokens) {
-	if a.missing+a.kept > a.limit.Capacity() {
+	if a.missing+a.kept+slack > a.limit.Capacity() {
 		a.kept += amount
 	}
 	a.missing -= amount
