@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,39 +26,64 @@ type hunk struct {
 	old, new string
 }
 
-// parseEdit reads a unified diff. It ignores the text before the first file, and the numbers of lines.
+// hunkHeader matches the line before a hunk. The numbers of lines are 1 if they are absent.
+var hunkHeader = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+
+// parseEdit reads a unified diff. It ignores the text before the first file, and the places of hunks. It checks the numbers
+// of their lines, because git apply rejects a diff with wrong ones.
 func parseEdit(name, text string) (*edit, error) {
 	e := &edit{name: name}
-	path, in := "", false
+	path, old, added := "", 0, 0 // lines that the hunk still has
 	for i, line := range strings.SplitAfter(text, "\n") {
-		switch {
-		case strings.HasPrefix(line, "--- a/"):
-			in = false
-		case strings.HasPrefix(line, "+++ b/"):
-			path = strings.TrimSpace(strings.TrimPrefix(line, "+++ b/"))
-		case strings.HasPrefix(line, "@@ ") && path != "":
-			e.hunks, in = append(e.hunks, hunk{path: path}), true
-		case !in || line == "":
-		default:
-			h := &e.hunks[len(e.hunks)-1]
-			switch line[0] {
-			case '-':
-				h.old += line[1:]
-			case '+':
-				h.new += line[1:]
-			case ' ':
-				h.old, h.new = h.old+line[1:], h.new+line[1:]
-			case '\n':
-				h.old, h.new = h.old+line, h.new+line
+		if old == 0 && added == 0 {
+			switch header := hunkHeader.FindStringSubmatch(line); {
+			case strings.HasPrefix(line, "--- a/"), strings.TrimSpace(line) == "":
+			case strings.HasPrefix(line, "+++ b/"):
+				path = strings.TrimSpace(strings.TrimPrefix(line, "+++ b/"))
+			case path == "": // text before the first file
+			case header == nil:
+				return nil, fmt.Errorf("%s:%d: line %q is outside a hunk: the header counts too few lines", name, i+1, line)
 			default:
-				return nil, fmt.Errorf("%s:%d: line %q begins with none of +, - and space", name, i+1, line)
+				e.hunks = append(e.hunks, hunk{path: path})
+				old, added = countLines(header[1]), countLines(header[2])
 			}
+			continue
+		}
+		h := &e.hunks[len(e.hunks)-1]
+		switch {
+		case strings.HasPrefix(line, "-"):
+			h.old += line[1:]
+			old--
+		case strings.HasPrefix(line, "+"):
+			h.new += line[1:]
+			added--
+		case strings.HasPrefix(line, " "), line == "\n":
+			line = strings.TrimPrefix(line, " ")
+			h.old, h.new = h.old+line, h.new+line
+			old, added = old-1, added-1
+		default:
+			return nil, fmt.Errorf("%s:%d: line %q in a hunk begins with none of +, - and space: the header counts too many lines", name, i+1, line)
+		}
+		if old < 0 || added < 0 {
+			return nil, fmt.Errorf("%s:%d: the header of the hunk counts too few old or new lines", name, i+1)
 		}
 	}
-	if len(e.hunks) == 0 {
+	switch {
+	case old > 0 || added > 0:
+		return nil, fmt.Errorf("%s: the header of the last hunk counts too many lines", name)
+	case len(e.hunks) == 0:
 		return nil, fmt.Errorf("%s has no hunk", name)
 	}
 	return e, nil
+}
+
+// countLines parses the number of lines in the header of a hunk.
+func countLines(s string) int {
+	if s == "" {
+		return 1
+	}
+	n, _ := strconv.Atoi(s) // digits
+	return n
 }
 
 // apply writes edited copies of the files below root to dir, and returns them by their paths.
@@ -119,7 +147,7 @@ func TestEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := parseEdit("e", "The reason.\n\n--- a/a.go\n+++ b/a.go\n@@ -9,2 +9,2 @@\n one\n-two\n+2\n@@ -20 +20 @@\n-four\n")
+	e, err := parseEdit("e", "The reason.\n\n--- a/a.go\n+++ b/a.go\n@@ -9,2 +9,2 @@\n one\n-two\n+2\n@@ -20 +20,0 @@\n-four\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +166,70 @@ func TestEdit(t *testing.T) {
 			t.Errorf("%q: got error %v, want one that tells to rewrite the edit", text, err)
 		}
 	}
-	if _, err := parseEdit("e", "no diff"); err == nil {
-		t.Error("a text without a hunk is accepted")
+	const header = "--- a/a.go\n+++ b/a.go\n"
+	for _, text := range []string{
+		"no diff",
+		header + "@@ -9,1 +9,1 @@\n-one\n+1\n+2\n",                    // too few new lines
+		header + "@@ -9,1 +9,1 @@\n-one\n-two\n+1\n",                  // too few old lines
+		header + "@@ -9,2 +9,1 @@\n-one\n+1\n",                        // too many old lines
+		header + "@@ -9,1 +9,2 @@\n-one\n+1\n@@ -20 +20 @@\n-a\n+b\n", // too many new lines, before another hunk
+	} {
+		if e, err := parseEdit("e", text); err == nil {
+			t.Errorf("the edit %q is accepted: %+v", text, e.hunks)
+		}
+	}
+}
+
+// git applies each edit to today's files, and the result is the same as in the overlay.
+func TestEdit_GitApplies(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		t.Run(f.name, func(t *testing.T) {
+			e, dir := readEdit(t, f.name), t.TempDir()
+			for _, h := range e.hunks {
+				text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(h.path)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(dir, filepath.FromSlash(h.path))
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			diff, err := filepath.Abs(filepath.Join("testdata", f.name+".diff"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("git", "apply", "--unidiff-zero", diff)
+			cmd.Dir = dir
+			cmd.Env = append(cmd.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // a repository around it would ignore the files
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("git apply: %v\n%s", err, out)
+			}
+			copies, err := e.apply(root, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path, copied := range copies {
+				rel, err := filepath.Rel(root, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := os.ReadFile(copied)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := os.ReadFile(filepath.Join(dir, rel))
+				if err != nil || string(got) != string(want) {
+					t.Errorf("git apply makes another %s than the overlay, %v", rel, err)
+				}
+			}
+		})
 	}
 }

@@ -58,6 +58,8 @@ func (s *simulation) kinds() []clientKind {
 	switch {
 	case s.plan.world == leaseWorld:
 		return []clientKind{takes}
+	case s.plan.world == shardsWorld: // a cancellation returns tokens to any shard, which the ledger does not follow
+		return []clientKind{takes, takes, takesUpTo}
 	case s.plan.world == versionsWorld:
 		return []clientKind{takes, takes, takesUpTo, reserves}
 	case s.plan.world == transactionsWorld:
@@ -99,7 +101,6 @@ func (s *simulation) newClient(r *rand.Rand) *client {
 	}
 	if c.kind == occupies || c.kind == holds && r.IntN(3) == 0 {
 		attrs["header:s"] = "x"
-		s.slots++
 		c.request.Slot = bucket.SlotID{byte(c.number), byte(c.number >> 8), 1}
 	}
 	c.request.Attributes = attrs
@@ -188,7 +189,7 @@ func (c *client) canProceed() bool {
 
 // mayRepeat reports whether the client may repeat its request. If a single node has denied a request whose answer was lost,
 // the store may still admit it later, and its repetition returns that. Local requests may have got its tokens.
-func (c *client) mayRepeat() bool { return !c.decision.Degraded || c.sim.plan.world != loneWorld }
+func (c *client) mayRepeat() bool { return !c.decision.Degraded || c.sim.plan.world != singleWorld }
 
 // proceed goes on with a request.
 func (c *client) proceed(n *node, r *rand.Rand) {
@@ -266,7 +267,7 @@ func (c *client) end(err error) {
 	}
 }
 
-// judge compares what a client was told with the ledger.
+// judge compares the answer of a client with the ledger.
 func (s *simulation) judge(c *client, n *node) {
 	if c.err != nil {
 		if !errors.Is(c.err, context.DeadlineExceeded) && c.kind != administers && c.kind != holds && c.kind != waits {
@@ -281,10 +282,19 @@ func (s *simulation) judge(c *client, n *node) {
 	if d.Slots != nil && !d.Degraded {
 		c.until = s.slotEnd(c)
 	}
-	s.ledger.note("client %d is told: allowed %v, degraded %v, taken %v", c.number, d.Allowed, d.Degraded, d.Taken)
-	s.tell(c, d)
+	s.ledger.note("client %d receives: allowed %v, degraded %v, taken %v", c.number, d.Allowed, d.Degraded, d.Taken)
+	s.countGranted(c, d)
+	switch {
+	case d.Degraded && d.Allowed:
+		s.counts["admitted locally"]++
+	case d.Degraded:
+		s.counts["degraded denials"]++
+	case d.Allowed:
+		s.counts["admitted"]++
+	default:
+		s.counts["denied"]++
+	}
 	if d.Degraded {
-		s.degraded++
 		return
 	}
 	limits := d.Limits()

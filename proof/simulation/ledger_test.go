@@ -4,6 +4,7 @@ package simulation_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/store"
 )
 
@@ -25,12 +27,13 @@ type ledger struct {
 	slots    map[string]map[bucket.SlotID]bucket.Instant // by key: the ends
 	slotTime bucket.Instant                              // of all slots, which never runs back
 	paid     map[payment]bucket.Tokens                   // at takes, whatever came back later
-	told     map[payment]bucket.Tokens                   // admitted costs, as told to clients; of client 0: all of the bucket
+	granted  map[payment]bucket.Tokens                   // costs that clients know as admitted; of client 0: all of the bucket
 	faults   []string
 	log      []string // what the store executed, if verbose
 	verbose  bool
 
 	recovered bucket.Tokens // charged after outages
+	counts    counts        // of the simulation
 }
 
 // A payment identifies what a client pays to a bucket.
@@ -50,7 +53,7 @@ type account struct {
 	key     string
 	limit   bucket.Limit
 	missing bucket.Tokens // spent and not returned; without refill
-	inexact bool          // the bucket was in debt, where a cancellation returns less
+	kept    bucket.Tokens // at most so much more is missing: cancellations in debt may have returned less
 	entries []*entry
 	time    bucket.Instant // of the bucket, which never runs back
 }
@@ -89,7 +92,7 @@ type holdPart struct {
 
 func newLedger(now func() bucket.Instant, exact bool) *ledger {
 	return &ledger{now: now, exact: exact, buckets: map[place]*account{}, ids: map[string]bucket.Instant{},
-		holds: map[string]*holdRecord{}, paid: map[payment]bucket.Tokens{}, told: map[payment]bucket.Tokens{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}}
+		holds: map[string]*holdRecord{}, paid: map[payment]bucket.Tokens{}, granted: map[payment]bucket.Tokens{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -153,17 +156,23 @@ func nameOf(mode string, charges []store.Charge) string {
 
 func isSlot(c *store.Charge) bool { return c.Limit.Algorithm() == bucket.AlgorithmConcurrency }
 
-// take records an executed take.
-func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapshot, allowed bool, mode mete.Mode) {
+// take records an executed take. It reports whether the take was executed before, so that the answer is the earlier one.
+func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapshot, allowed bool, mode mete.Mode) (repeated bool) {
 	l.expireHolds()
 	l.note("take by client %d, allowed %v, mode %+v:%s", client, allowed, mode, describe(charges, snaps))
+	for i := range charges {
+		if isMarker(&charges[i]) && !snaps[i].Allowed {
+			l.counts["found markers"]++
+		}
+	}
 	if mode.DryRun || !allowed {
 		l.compare(charges, snaps)
-		return
+		return false
 	}
 	_, now := snaps[0].Verdict()
 	if mode.ID != "" && l.seen(nameOf("take "+mode.ID, charges), now) {
-		return
+		l.counts["repeated"]++
+		return true
 	}
 	for i := range charges {
 		c := &charges[i]
@@ -171,12 +180,18 @@ func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapsho
 			l.takeSlot(c, now)
 			continue
 		}
+		if isMarker(c) {
+			l.counts["markers"]++
+			continue
+		}
 		if mode.MaxWait == bucket.Forced && mode.ID != "" {
+			l.counts["forced"]++
 			l.recovered += c.Cost
 		}
 		l.spend(client, c, &snaps[i], mode)
 	}
 	l.compare(charges, snaps)
+	return false
 }
 
 // spend records an admitted cost. It trusts the store about the cost of an UpTo, and about the
@@ -192,11 +207,14 @@ func (l *ledger) spend(client int, c *store.Charge, snap *bucket.Snapshot, mode 
 		_, now := snap.Verdict() // by the clock, which may be behind the bucket
 		e.at = now.Add(snap.Wait())
 	}
-	l.paid[payment{client, c.Key}] += e.cost
+	whole, _, _ := strings.Cut(c.Key, shards.Mark) // a bucket can be divided among shards
+	l.paid[payment{client, whole}] += e.cost
+	if e.at > snap.Taken().At {
+		l.counts["reserved"]++
+	}
 	a := l.account(c)
 	a.add(e, snap.Taken().At)
 	a.missing += e.cost
-	a.inexact = a.inexact || a.missing >= a.limit.Capacity()
 	return e
 }
 
@@ -219,12 +237,24 @@ func (l *ledger) compare(charges []store.Charge, snaps []bucket.Snapshot) {
 	}
 }
 
+// slack is a difference without a meaning: costs are whole tokens, and a part of a thousandth refills.
+const slack = bucket.Token / 2
+
 func (l *ledger) compareMissing(a *account, missing bucket.Tokens) {
-	// Costs are whole tokens, and a part of a thousandth refills.
-	const slack = bucket.Token / 2
-	if missing < a.missing-slack || missing > a.missing+slack && !a.inexact {
-		l.fault("conservation: bucket %s misses %v, want %v", a.key, missing, a.missing)
+	most := a.missing + a.kept
+	if missing < a.missing-slack || missing > most+slack {
+		l.fault("conservation: bucket %s misses %v, want %v to %v", a.key, missing, a.missing, most)
 	}
+	a.missing, a.kept = min(max(missing, a.missing), most), 0
+}
+
+// giveBack records a cancellation. In debt, the store may return less: the next snapshot shows how much. An empty bucket can
+// be in debt by a part of a thousandth, because a cancellation does not return the refill of its take.
+func (a *account) giveBack(amount bucket.Tokens) {
+	if a.missing+a.kept+slack > a.limit.Capacity() {
+		a.kept += amount
+	}
+	a.missing -= amount
 }
 
 func (l *ledger) takeSlot(c *store.Charge, now bucket.Instant) {
@@ -238,6 +268,7 @@ func (l *ledger) takeSlot(c *store.Charge, now bucket.Instant) {
 		return
 	}
 	l.slotTime = max(l.slotTime, now)
+	l.counts["slots"]++
 	held[c.Slot] = now + bucket.Instant(lease)
 	n := 0
 	for _, end := range held {
@@ -250,8 +281,8 @@ func (l *ledger) takeSlot(c *store.Charge, now bucket.Instant) {
 	}
 }
 
-// refund records an executed refund.
-func (l *ledger) refund(client int, refunds []mete.Refund, id string) {
+// refund records an executed refund. It reports whether the refund was executed before.
+func (l *ledger) refund(client int, refunds []mete.Refund, id string) (repeated bool) {
 	l.expireHolds()
 	now := l.now()
 	charges := make([]store.Charge, len(refunds))
@@ -260,7 +291,7 @@ func (l *ledger) refund(client int, refunds []mete.Refund, id string) {
 	}
 	l.note("refund by client %d, id %q, taken %v:%s", client, id, refunds[0].Taken, describe(charges, nil))
 	if id != "" && l.seen(nameOf("refund "+id, charges), now) {
-		return
+		return true
 	}
 	for i := range refunds {
 		r := &refunds[i]
@@ -269,13 +300,56 @@ func (l *ledger) refund(client int, refunds []mete.Refund, id string) {
 		case isSlot(&r.Charge):
 			delete(l.slots[r.Key], r.Slot)
 		case r.Taken == (bucket.Taken{}):
+			l.counts["refunded"]++
 			a.missing = max(a.missing-r.Cost, 0)
 			a.add(&entry{cost: r.Cost, kind: refunded}, now)
 		default:
-			a.missing -= r.Cost
+			l.counts["canceled"]++
+			a.giveBack(r.Cost)
 			l.cancel(a, client, r.Cost)
 		}
 	}
+	return false
+}
+
+// unchanged runs an operation with an ID, and checks that a repetition changes no bucket. The operation reports whether it is
+// one.
+func (s *simulation) unchanged(id string, charges []store.Charge, operation func() (repeated bool, err error)) error {
+	if id == "" {
+		_, err := operation()
+		return err
+	}
+	before := s.missing(charges)
+	repeated, err := operation()
+	if !repeated {
+		return err
+	}
+	for i, after := range s.missing(charges) {
+		if after != before[i] {
+			s.ledger.fault("G2: a repeated call with ID %q changes bucket %s: it misses %v instead of %v", id, charges[i].Key, after, before[i])
+		}
+	}
+	return err
+}
+
+// missing returns what the buckets of charges miss in the store, or -1 for slots.
+func (s *simulation) missing(charges []store.Charge) []bucket.Tokens {
+	missing := make([]bucket.Tokens, len(charges))
+	for i := range charges {
+		if missing[i] = -1; !isSlot(&charges[i]) {
+			missing[i] = s.peek(charges[i].Key, charges[i].Limit)
+		}
+	}
+	return missing
+}
+
+// peek returns what a bucket misses in the store.
+func (s *simulation) peek(key string, limit bucket.Limit) bucket.Tokens {
+	snaps, _, err := s.store.Take(context.Background(), nil, []store.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
+	if err != nil {
+		panic(err)
+	}
+	return snaps[0].Missing()
 }
 
 // cancel lowers the latest entries of a client by cost.
@@ -342,6 +416,7 @@ func (l *ledger) settle(id string, actual bucket.Tokens, status store.HoldStatus
 	case open && (status.State == store.HoldExpired || status.State == store.HoldUnknown || status.State == store.HoldSettled && !status.Settled):
 		l.fault("hold: an open hold is %v before its end", status.State)
 	case status.Settled:
+		l.counts["settled"]++
 		h.over = true
 		for _, p := range h.parts {
 			target := p.entry.cost
@@ -349,11 +424,11 @@ func (l *ledger) settle(id string, actual bucket.Tokens, status store.HoldStatus
 				target = p.terms.Fixed + actual
 			}
 			a := p.account
-			a.missing += target - p.entry.cost
 			if more := target - p.entry.cost; more > 0 {
+				a.missing += more
 				a.add(&entry{client: h.client, cost: more, kind: owed}, now)
-				a.inexact = a.inexact || a.missing >= a.limit.Capacity()
 			} else {
+				a.giveBack(-more)
 				p.entry.cost = target
 			}
 		}
@@ -388,10 +463,11 @@ func (l *ledger) expireHolds() {
 	}
 	slices.SortFunc(ended, func(a, b *holdRecord) int { return cmp.Compare(a.expires, b.expires) })
 	for _, h := range ended {
+		l.counts["expired"]++
 		h.over = true
 		for _, p := range h.parts {
 			if target := p.terms.Fixed; h.refund && !p.terms.Kept && p.entry.cost > target {
-				p.account.missing -= p.entry.cost - target
+				p.account.giveBack(p.entry.cost - target)
 				p.entry.cost = target
 			}
 		}

@@ -141,12 +141,15 @@ func (w *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.
 	if w.node.sim.plan.world.isOutage() && mode.MaxWait == bucket.Forced {
 		client, m.key = 0, charges[0].Key // it charges local costs of the node, whatever the context is
 	}
+	s := w.node.sim
 	m.run = func() (err error) {
-		snaps, allowed, err = w.inner.Take(context.Background(), nil, charges, mode)
-		if err == nil {
-			w.node.sim.record(m, func() { w.node.sim.ledger.take(client, charges, snaps, allowed, mode) })
-		}
-		return err
+		return s.unchanged(mode.ID, charges, func() (repeated bool, err error) {
+			snaps, allowed, err = w.inner.Take(context.Background(), nil, charges, mode)
+			if err == nil {
+				s.record(m, func() { repeated = s.ledger.take(client, charges, snaps, allowed, mode) })
+			}
+			return repeated, err
+		})
 	}
 	err := w.send(ctx, m, "take", mode.Within)
 	if err != nil {
@@ -158,13 +161,18 @@ func (w *wire) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.
 // Refund implements [store.Store].
 func (w *wire) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	refunds = slices.Clone(refunds)
+	charges := make([]store.Charge, len(refunds))
+	for i := range refunds {
+		charges[i] = refunds[i].Charge
+	}
 	client, _ := ctx.Value(clientKey{}).(int)
 	return w.call(ctx, "refund", 0, func() error {
-		err := w.inner.Refund(context.Background(), refunds, id)
-		if err == nil {
-			w.node.sim.ledger.refund(client, refunds, id)
-		}
-		return err
+		return w.node.sim.unchanged(id, charges, func() (repeated bool, err error) {
+			if err = w.inner.Refund(context.Background(), refunds, id); err == nil {
+				repeated = w.node.sim.ledger.refund(client, refunds, id)
+			}
+			return repeated, err
+		})
 	})
 }
 

@@ -55,10 +55,10 @@ func (k worldKind) rules() string {
 	switch k {
 	case refillWorld:
 		rateA, rateB = "20/1s", "7/3s"
-	case outageWorld, loneWorld, transactionsWorld:
+	case outageWorld, singleWorld, transactionsWorld:
 		more = `"on_store_error": "local"`
 	case leaseWorld:
-		return `{"rules": [{"name": "a", "limit_keys": ["header:a"], "on_store_error": "closed", "algorithm_config": {"rate": "200/1s", "burst": 400, "leased": true}}]}`
+		return `{"rules": [{"name": "a", "limit_keys": ["header:a"], "on_store_error": "closed", "algorithm_config": {"rate": "20/1s", "burst": 400, "leased": true}}]}`
 	}
 	return fmt.Sprintf(`{"rules": [
 		{"name": "a", "limit_keys": ["header:a"], %[3]s, "algorithm_config": {"rate": %[1]q, "burst": 20, "max_reserved": 10}},
@@ -93,12 +93,16 @@ func (s *simulation) start() *node {
 		panic(err)
 	}
 	config.Local = local
-	if n.limiter, err = mete.New(&wire{n, s.inner}, s.policy(), config); err != nil {
+	var inner store.Store = &wire{n, s.inner}
+	if s.plan.world == shardsWorld {
+		inner = newSharder(&wire{n, s.inner}, s.plan.seed)
+	}
+	if n.limiter, err = mete.New(inner, s.policy(), config); err != nil {
 		panic(err)
 	}
 	if s.plan.world == leaseWorld {
 		// No multiple of the period is the timeout of a loan: two timers at one instant run in any order.
-		if n.borrower, err = lease.New(lease.Config{Lender: lender{&wire{n, s.inner}}, Node: fmt.Sprintf("node%d", n.number), Period: 97 * time.Millisecond}); err != nil {
+		if n.borrower, err = lease.New(lease.Config{Lender: lender{&wire{n, s.inner}}, Node: fmt.Sprintf("node%d", n.number), Period: 97 * time.Millisecond, TTL: spendable, Grace: s.grace()}); err != nil {
 			panic(err)
 		}
 	}
@@ -141,12 +145,27 @@ func (n *node) stop() {
 	}
 }
 
+// spendable is how long a node may spend leased tokens.
+const spendable = time.Second
+
+// grace is how much longer the store keeps their entry. It is as short as a jump of the clock in half of the runs, so that
+// entries end while a node still has tokens.
+func (s *simulation) grace() time.Duration {
+	if s.plan.seed%2 == 0 {
+		return time.Millisecond
+	}
+	return 4 * time.Second
+}
+
 // A lender is the store's side of leases.
 type lender struct{ wire *wire }
 
 func (l lender) Borrow(ctx context.Context, loan lease.Loan) (grant lease.Grant, err error) {
 	run := func() error {
 		grant, err = l.wire.node.sim.bank.Borrow(context.Background(), loan)
+		if grant.Tokens > 0 {
+			l.wire.node.sim.counts["loans"]++
+		}
 		l.wire.node.sim.ledger.note("node %d borrows %+v: %+v, %v", l.wire.node.number, loan, grant, err)
 		return err
 	}
@@ -165,7 +184,7 @@ func (w *wire) takeLeased(ctx context.Context, dst []bucket.Snapshot, c store.Ch
 			a := s.ledger.account(&c)
 			s.ledger.paid[payment{client, c.Key}] += c.Cost
 			a.add(&entry{client: client, cost: c.Cost}, s.now())
-			s.leased++
+			s.counts["leased"]++
 			s.ledger.note("client %d takes %v of %s from the lease of node %d", client, c.Cost, c.Key, w.node.number)
 			return append(dst, snap), true, nil
 		}

@@ -22,6 +22,7 @@ var (
 	oneSeed  = flag.Uint64("simulation.seed", 0, "run only this seed")
 	first    = flag.Uint64("simulation.first", 0, "begin with this seed, with -simulation.runs")
 	runs     = flag.Int("simulation.runs", 0, "run this number of seeds")
+	oneWorld = flag.String("simulation.world", "", "run only seeds of this world, with -simulation.runs")
 	find     = flag.String("simulation.find", "", "ignore faults without this text")
 	maxSteps = flag.Int("simulation.steps", 250, "steps of a run")
 )
@@ -37,7 +38,8 @@ type campaign struct {
 	next       uint64
 	runs       int
 	operations int
-	failed     bool
+	sum        tally
+	failed     []uint64 // seeds
 }
 
 func TestSimulation(t *testing.T) {
@@ -49,6 +51,9 @@ func TestSimulation(t *testing.T) {
 	c := &campaign{T: t, next: testseed.PCG(0, 0).Uint64() >> 32}
 	more := func() bool { return c.runs < shortRuns }
 	var log *runLog
+	if *oneWorld != "" && (*runs == 0 || !slices.Contains(worldNames[:], *oneWorld)) {
+		t.Fatalf("-simulation.world=%s: want -simulation.runs, and one of the worlds %q", *oneWorld, worldNames)
+	}
 	if *runs > 0 {
 		c.next = *first
 		more = func() bool { return c.runs < *runs }
@@ -71,6 +76,7 @@ func TestSimulation(t *testing.T) {
 	})
 	took := time.Since(began)
 	t.Logf("seeds %d to %d, %d operations in %v: %.1f million a minute", begin, c.next-1, c.operations, took.Round(time.Millisecond), float64(c.operations)/1e6/took.Minutes())
+	c.sum.log(t)
 	if log != nil {
 		log.append(t, begin, c, took)
 	}
@@ -81,9 +87,12 @@ func (c *campaign) seeds(more func() bool) func(func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		for {
 			c.mu.Lock()
-			if c.failed || !more() {
+			if len(c.failed) > 0 || !more() {
 				c.mu.Unlock()
 				return
+			}
+			for *oneWorld != "" && worldNames[newSchedule(c.next, 0).world] != *oneWorld {
+				c.next++
 			}
 			seed := c.next
 			c.next++
@@ -105,7 +114,10 @@ func (c *campaign) run(t *testing.T, seed uint64) {
 	out := simulate(t, plan, options{})
 	c.mu.Lock()
 	c.operations += out.operations
-	c.failed = c.failed || out.hasFault()
+	c.sum.add(plan.world, &out)
+	if out.hasFault() {
+		c.failed = append(c.failed, seed)
+	}
 	c.mu.Unlock()
 	if !out.hasFault() {
 		return
@@ -116,7 +128,7 @@ func (c *campaign) run(t *testing.T, seed uint64) {
 	}
 	small := plan.shrink(fails, time.Now().Add(time.Minute))
 	again := simulate(t, small, options{verbose: true})
-	t.Errorf("seed %d: %s\nshrunk to %v\n%s\n%s\nto repeat it: go test ./simulation -run TestSimulation -simulation.seed=%d",
+	t.Errorf("seed %d: %s\nshrunk to %v\n%s\n%s\nto repeat it: go test ./simulation -run '^TestSimulation$' -simulation.seed=%d",
 		seed, strings.Join(out.faults, "\n"), small, strings.Join(again.faults, "\n"), strings.Join(again.log, "\n"), seed)
 }
 
@@ -125,8 +137,8 @@ func (o *outcome) hasFault() bool {
 	return slices.ContainsFunc(o.faults, func(fault string) bool { return strings.Contains(fault, *find) })
 }
 
-// A seed decides everything: two runs agree in each message and each answer. There is one exception. Takes that wait for
-// the same charge of local costs are woken together, and Go decides which one continues first.
+// A seed decides the schedule: two runs agree in each message and each answer. There is one exception. Takes that wait for
+// the same charge of local costs continue together, and Go decides which one is first.
 func TestSimulation_IsRepeatable(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
 		plan := newSchedule(seed, *maxSteps)
@@ -171,12 +183,13 @@ func readLog(t *testing.T) *runLog {
 	return l
 }
 
+// append adds a line with the seeds that have failed, so that a later reader can repeat them.
 func (l *runLog) append(t *testing.T, first uint64, c *campaign, took time.Duration) {
-	violations := 0
-	if c.failed {
-		violations = 1
+	failed := "-"
+	if len(c.failed) > 0 {
+		failed = strings.Trim(fmt.Sprint(c.failed), "[]")
 	}
-	l.lines = append(l.lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%.1f\t%d", time.Now().UTC().Format(time.DateOnly), first, c.next-1, c.operations, took.Minutes(), violations))
+	l.lines = append(l.lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%.1f\t%d\t%s", time.Now().UTC().Format(time.DateOnly), first, c.next-1, c.operations, took.Minutes(), len(c.failed), failed))
 	if err := os.WriteFile(l.path, []byte(strings.Join(l.lines, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

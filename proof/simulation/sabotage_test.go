@@ -24,7 +24,7 @@ type sabotage struct {
 }
 
 var sabotages = []sabotage{
-	{name: "a repeated request is charged again", find: "conservation", take: func(charges []store.Charge, mode *mete.Mode) []store.Charge {
+	{name: "a repeated request is charged again", find: "G2: a repeated call", take: func(charges []store.Charge, mode *mete.Mode) []store.Charge {
 		mode.ID = ""
 		return charges
 	}},
@@ -47,6 +47,14 @@ var sabotages = []sabotage{
 		refunds[0].Cost *= 2
 		refunds[0].Taken.Cost *= 2
 		return refunds
+	}},
+	{name: "the marker of an ID is lost", find: "G2: client", take: func(charges []store.Charge, _ *mete.Mode) []store.Charge {
+		for i := range charges {
+			if isMarker(&charges[i]) {
+				charges[i].Cost = 0
+			}
+		}
+		return charges
 	}},
 	{name: "a slot is not released", find: "G13", refund: func(refunds []mete.Refund) []mete.Refund {
 		refunds[0].Slot[0]++

@@ -57,19 +57,23 @@ const (
 	outageWorld                        // nothing refills, and nodes decide alone if the store does not answer
 	leaseWorld                         // buckets refill, and nodes lease tokens
 	versionsWorld                      // nodes have different versions of a limit
-	loneWorld                          // as outageWorld, with one node
+	singleWorld                        // as outageWorld, with one node
 	transactionsWorld                  // as outageWorld, and clients have transactions that they may roll back
 	overridesWorld                     // buckets refill, and an override replaces a limit
+	shardsWorld                        // nothing refills, and a limit has shards
 	worldKinds
 )
 
-var worldNames = [worldKinds]string{"exact", "refill", "outage", "leases", "versions", "lone", "transactions", "overrides"}
+var worldNames = [worldKinds]string{"exact", "refill", "outage", "leases", "versions", "single node", "transactions", "overrides", "shards"}
 
 // newSchedule returns the schedule of a seed.
 func newSchedule(seed uint64, steps int) *schedule {
 	r := rand.New(rand.NewPCG(seed, 0))
-	s := &schedule{seed: seed, world: worldKind(r.IntN(int(worldKinds))), nodes: 2 + r.IntN(3)}
-	if s.world == loneWorld {
+	s := &schedule{seed: seed, world: worldKind(r.IntN(int(shardsWorld))), nodes: 2 + r.IntN(3)}
+	if s.world == leaseWorld && rand.New(rand.NewPCG(seed, 6)).IntN(2) == 0 { // a run with leases has several times the operations of others
+		s.world = shardsWorld
+	}
+	if s.world == singleWorld {
 		s.nodes = 1
 	}
 	total := 0

@@ -75,12 +75,14 @@ func (j *journal) end(client int, commit bool) {
 	pending := j.pending
 	j.client, j.pending = 0, nil
 	if commit {
+		s.counts["committed"]++
 		for _, f := range pending {
 			f()
 		}
 		return
 	}
 	s.ledger.note("client %d rolls back", client)
+	s.counts["rolled back"]++
 	j.operations = slices.Delete(j.operations, j.mark, len(j.operations))
 	defer func() { j.replaying = nil }()
 	j.replaying = &operation{at: j.made}

@@ -7,20 +7,51 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
 )
 
 // isOutage reports whether nodes of the world decide alone while the store does not answer.
 func (k worldKind) isOutage() bool {
-	return k == outageWorld || k == loneWorld || k == transactionsWorld
+	return k == outageWorld || k == singleWorld || k == transactionsWorld
 }
 
 // isExact reports whether nothing refills.
-func (k worldKind) isExact() bool { return k == exactWorld || k.isOutage() }
+func (k worldKind) isExact() bool { return k == exactWorld || k == shardsWorld || k.isOutage() }
+
+// A sharder is a node's connection to the store in the world of shards. It divides the limit a among three buckets, by the
+// real code. The limiter does the same with a limit that has shards, but chooses among them at random.
+type sharder struct {
+	*shards.Store
+	wire *wire
+}
+
+func newSharder(w *wire, seed uint64) *sharder {
+	return &sharder{shards.New(w, rand.New(rand.NewPCG(seed, uint64(w.node.number))).IntN), w}
+}
+
+// Unwrap returns the wire, which knows about transactions and the secret of hash keys.
+func (s *sharder) Unwrap() mete.Store { return s.wire }
+
+// Take implements [store.Store].
+func (s *sharder) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+	charges = slices.Clone(charges)
+	for i := range charges {
+		if strings.HasPrefix(charges[i].Key, "a:") {
+			charges[i].Shards = 3
+		}
+	}
+	return s.Store.Take(ctx, dst, charges, mode)
+}
+
+// isMarker reports whether a charge is the marker of an ID, which refills after some minutes.
+func isMarker(c *store.Charge) bool { return strings.HasPrefix(c.Key, shards.Mark) }
 
 // overrideMatches are matches of an override that replaces a limit. Some of them distinguish requests without the
 // header from requests with an empty one, although both have the same bucket. A policy with such an override is invalid.
@@ -64,10 +95,10 @@ func retried(req mete.Request) mete.Request {
 	return req
 }
 
-// tell records a decision for a single node, and checks that outages do not exceed the bound: the node knows of all costs.
+// countGranted records a decision for a single node, and checks that outages do not exceed the bound: the node knows of all costs.
 // A client counts once, because its repeated request is the same work.
-func (s *simulation) tell(c *client, d *mete.Decision) {
-	if s.plan.world != loneWorld || !d.Allowed {
+func (s *simulation) countGranted(c *client, d *mete.Decision) {
+	if s.plan.world != singleWorld || !d.Allowed {
 		return
 	}
 	limits := d.Limits()
@@ -77,11 +108,11 @@ func (s *simulation) tell(c *client, d *mete.Decision) {
 			continue
 		}
 		by, all := payment{c.number, st.Key}, payment{0, st.Key}
-		if more := st.Cost - s.ledger.told[by]; more > 0 {
-			s.ledger.told[by] += more
-			s.ledger.told[all] += more
+		if more := st.Cost - s.ledger.granted[by]; more > 0 {
+			s.ledger.granted[by] += more
+			s.ledger.granted[all] += more
 		}
-		if total := s.ledger.told[all]; total > st.Limit.Bucket.Capacity() {
+		if total := s.ledger.granted[all]; total > st.Limit.Bucket.Capacity() {
 			s.ledger.fault("G1: the only node admits %v from %s, with a capacity of %v", total, st.Key, st.Limit.Bucket.Capacity())
 		}
 	}
