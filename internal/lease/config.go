@@ -37,6 +37,9 @@ type Config struct {
 
 	// Grace is how much longer the store keeps the lease, an hour at most. 0 means 4 s. It covers the latency of the
 	// store, clock drift, and forward jumps of the store's clock.
+	//
+	// It does not cover a suspended machine: the monotonic clock of Go stops while a virtual machine or a laptop is suspended.
+	// After more than Grace, the store has ended the lease, and the node can still spend its tokens for the rest of the TTL.
 	Grace time.Duration
 
 	// MaxKeys bounds the leased buckets. At the bound, no other bucket is leased until one is returned.

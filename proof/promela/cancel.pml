@@ -6,7 +6,7 @@
  * the tick at which its work may start. Each client then keeps its reservation, or returns a part of it or all of it at any
  * later tick: a client that disconnects, or a settlement below the estimate.
  *
- * Left out: histories (see hold.pml), stepped and sliding limits, several versions of a limit.
+ * Left out: histories (see hold.pml), takes that await a settlement, stepped and sliding limits, several versions of a limit.
  *
  * Mirrors: bucket/cancel.go: Cancel, refillBetween
  * Mirrors: bucket/take.go: SpendOwn

@@ -87,6 +87,17 @@ var all = []model{
 		},
 	},
 	{
+		file: "concurrency.pml",
+		runs: []variant{{}, {defines: []string{"FAULTS=2", "TICKS=3"}, whole: true}},
+		faults: []fault{
+			{name: "WITHOUT_LIVE", breaks: "G13"},
+			{name: "WITHOUT_STEP", breaks: "G13"},
+			{name: "WITHOUT_NAMES", breaks: "G13"},
+			{name: "WITHOUT_CHECK", breaks: "G13", quick: true},
+			{name: "WITHOUT_AGAIN", breaks: "FREE"},
+		},
+	},
+	{
 		file: "outage.pml",
 		runs: []variant{{whole: true}, {defines: []string{"RATE=0"}}},
 		faults: []fault{

@@ -10,8 +10,8 @@
  *
  * A call can lose its request, its answer, or be executed late. All calls together have FAULTS such faults.
  *
- * Left out: more than two slots, costs above one token, logs, leases, slots that move, a Redis that loses data. The memory of
- * an ID and the marker of an undo do not expire, and no undo is abandoned.
+ * Left out: takes that await a settlement and take_settle.lua, more than two slots, costs above one token, logs, leases, slots
+ * that move, a Redis that loses data. The memory of an ID and the marker of an undo do not expire, and no undo is abandoned.
  *
  * Mirrors: redisstore/parts.go: takeInParts, undo
  * Mirrors: redisstore/undo.go: begin, run, submitOnce
