@@ -103,15 +103,16 @@ func (m *model) accountFor(r row, version int) (a account, fresh bool) {
 }
 
 // pay returns the state after the account a has paid cost. The other accounts pay until they are empty. If all of them are
-// full, the store drops them, and their holds return nothing.
+// full, the store drops them, and their holds return nothing. They may be full if the model does not know them exactly.
 func (m *model) pay(s state, key string, a account, cost int64) state {
 	a.vague = false
-	next, full, rest := row{a}, true, false
+	next, full, exact := row{a}, true, true
 	for _, o := range s.row(key) {
 		if o.version == a.version {
 			continue
 		}
-		full, rest = full && o.hi == 0, rest || o.rest || o.vague
+		full = full && (o.vague || o.lo <= near)
+		exact = exact && o.hi == 0 && !o.rest && !o.vague
 		capacity := m.limits[o.version].Capacity
 		if o.hi = max(o.hi, min(o.hi+cost, capacity)); !o.vague {
 			o.lo = max(o.lo, min(o.lo+cost, capacity))
@@ -119,8 +120,8 @@ func (m *model) pay(s state, key string, a account, cost int64) state {
 		next = append(next, o)
 	}
 	if len(next) > 1 && full {
-		s = s.endParts(rest, func(p *part) bool { return p.Key == key && p.Version != a.version })
-		if !rest {
+		s = s.endParts(!exact, func(p *part) bool { return p.Key == key && p.Version != a.version })
+		if exact {
 			next = next[:1]
 		}
 	}
