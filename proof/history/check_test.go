@@ -196,6 +196,9 @@ func (h *history) events() []*event {
 	}
 	all = h.learnFromRetries(all)
 	slices.SortFunc(all, func(a, b *event) int { return cmp.Compare(a.Call, b.Call) })
+	if len(all) > 64*len(bits{}) {
+		panic(fmt.Sprintf("history: %d operations are too many for the numbers of events", len(all)))
+	}
 	for i, e := range all {
 		e.number = i
 	}

@@ -50,5 +50,16 @@
 //
 //	go test ./history -run TestRecheck -history.file=FILE
 //
+// To run one world or one fault, for one history or for a time:
+//
+//	go test ./history -run TestHistories -history.world='redis, AOF' -history.fault=SIGKILL
+//	METE_TEST_LONG=5m go test ./history -run TestHistories -history.world=memory
+//
+// An unknown name is an error, and its message lists the names. With these flags, a run with -history.time adds nothing to
+// testdata/runs.tsv.
+//
+// A long test also saves undecided histories. It fails if too many histories of a fault are undecided, or if a fault that
+// breaks calls makes none fail. Under the fault "no fault", each call must succeed.
+//
 // Package simulation tests the limiter over a simulated network, where one seed decides everything.
 package history

@@ -5,6 +5,7 @@ package history_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // startSentinel returns a master with a replica. A failover may lose the last writes, so the model has ranges after it. Limits
@@ -19,12 +21,11 @@ import (
 func startSentinel(t testing.TB) *world {
 	w := &world{name: "redis with sentinels", keys: allKeys}
 	group := proctest.StartSentinel(t)
-	for range nodes {
-		w.stores = append(w.stores, openRedis(t, "redis+sentinel://"+strings.Join(group.Addrs, ",")+"/"+group.MasterName))
-	}
+	url := "redis+sentinel://" + strings.Join(group.Addrs, ",") + "/" + group.MasterName
+	w.openRedis(t, slices.Repeat([]string{url}, nodes))
 	w.faults = []fault{
-		{"no fault", func(*run) {}},
-		{"failover", func(r *run) {
+		{"no fault", quiet, func(*run) {}},
+		{"failover", breaking, func(r *run) {
 			old, next := group.Master(), group.Replica()
 			r.event(lose, 0, func() {
 				old.Kill()
@@ -34,7 +35,7 @@ func startSentinel(t testing.TB) *world {
 			old.Restart()
 			awaitReplica(r, group, old)
 		}},
-		{"SIGSTOP of the replica", func(r *run) {
+		{"SIGSTOP of the replica", harmless, func(r *run) {
 			replica := group.Replica()
 			replica.Pause()
 			r.await(clients)
@@ -75,12 +76,10 @@ func startCluster(t testing.TB, parts bool) *world {
 		w = &world{name: "redis cluster, several slots", keys: allKeys, parts: true}
 	}
 	cluster := proctest.StartCluster(t, 3, 0, "--appendonly", "yes", "--appendfsync", "always")
-	for range nodes {
-		w.stores = append(w.stores, openRedis(t, "redis+cluster://"+strings.Join(cluster.Addrs, ",")))
-	}
-	w.quiesce = func() {
+	w.openRedis(t, slices.Repeat([]string{"redis+cluster://" + strings.Join(cluster.Addrs, ",")}, nodes))
+	w.quiesce = func(stores []store.Store) {
 		faulttest.Eventually(t, "all denied takes are undone", func() error {
-			for _, s := range w.stores {
+			for _, s := range stores {
 				if n := s.(*redisstore.Store).Stats().Undoing; n > 0 {
 					return fmt.Errorf("%d parts of takes are left", n)
 				}
@@ -89,8 +88,8 @@ func startCluster(t testing.TB, parts bool) *world {
 		})
 	}
 	w.faults = []fault{
-		{"no fault", func(*run) {}},
-		{"resharding", func(r *run) {
+		{"no fault", quiet, func(*run) {}},
+		{"resharding", harmless, func(r *run) {
 			for range 2 {
 				slot := cluster.SlotOf("tb:" + r.prefix + allKeys[r.rand.IntN(len(allKeys))])
 				to := cluster.Nodes[r.rand.IntN(3)]
@@ -102,14 +101,14 @@ func startCluster(t testing.TB, parts bool) *world {
 			}
 			cluster.WaitReady()
 		}},
-		{"SIGKILL of a node", func(r *run) {
+		{"SIGKILL of a node", breaking, func(r *run) {
 			node := cluster.Nodes[r.rand.IntN(3)]
 			node.Kill()
 			r.await(clients)
 			node.Restart()
 			cluster.WaitReady()
 		}},
-		{"SIGSTOP of a node", func(r *run) {
+		{"SIGSTOP of a node", breaking, func(r *run) {
 			node := cluster.Nodes[r.rand.IntN(3)]
 			node.Pause()
 			r.await(clients)

@@ -26,14 +26,14 @@ func (c *clock) now() bucket.Instant { return bucket.Instant(c.instant.Load()) }
 
 // startMemory returns a store with the clock of the process, or with one that the fault steps ahead.
 func startMemory(t testing.TB, stepped bool) *world {
-	w := &world{name: "memory", keys: allKeys, slotKey: "s", versions: true, slots: true, holds: true, quiet: true, rounds: true}
+	w := &world{name: "memory", keys: allKeys, slotKey: "s", versions: true, slots: true, holds: true, rounds: true}
 	config := memstore.Config{}
-	w.faults = []fault{{"no fault", func(*run) {}}}
+	w.faults = []fault{{"no fault", quiet, func(*run) {}}}
 	if stepped {
 		w.clock = &clock{}
 		w.clock.instant.Store(bucket.At(time.Now()).Time().UnixMicro())
 		config.Now, w.name = w.clock.now, "memory with a clock that steps"
-		w.faults = []fault{{"clock steps ahead", stepClock}}
+		w.faults = []fault{{"clock steps ahead", quiet, stepClock}}
 	}
 	s, err := memstore.New(config)
 	if err != nil {

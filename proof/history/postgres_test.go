@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/pgstore"
+	"github.com/metehq/mete/store"
 )
 
 // startPostgres returns a server with logged tables, which survive a crash, or with unlogged ones.
@@ -34,13 +35,18 @@ func startPostgres(t testing.TB, durable bool) *world {
 	}
 	var proxies []*proctest.Proxy
 	for range nodes {
-		p := proctest.StartProxy(t, server.Addr)
-		proxies = append(proxies, p)
-		w.stores = append(w.stores, openPostgres(t, strings.Replace(server.URL(), server.Addr, p.Addr, 1), durable))
+		proxies = append(proxies, proctest.StartProxy(t, server.Addr))
 	}
+	w.open = func(t testing.TB, timeout time.Duration) (all []store.Store) {
+		for _, p := range proxies {
+			all = append(all, openPostgres(t, strings.Replace(server.URL(), server.Addr, p.Addr, 1), durable, timeout))
+		}
+		return all
+	}
+	w.stores = w.open(t, callTimeout)
 	w.faults = append(proxyFaults(proxies),
-		fault{"no fault", func(*run) {}},
-		fault{"SIGKILL", func(r *run) {
+		fault{"no fault", quiet, func(*run) {}},
+		fault{"SIGKILL", breaking, func(r *run) {
 			crash := func() {
 				server.Kill()
 				r.awaitFailures()
@@ -52,19 +58,19 @@ func startPostgres(t testing.TB, durable bool) *world {
 				r.event(wipe, 0, crash)
 			}
 		}},
-		fault{"SIGSTOP", func(r *run) {
+		fault{"SIGSTOP", breaking, func(r *run) {
 			server.Pause()
 			r.awaitFailures()
 			server.Resume()
 		}},
-		fault{"connections terminated", func(r *run) { signalBackends(r, server, "pg_terminate_backend") }},
-		fault{"statements canceled", func(r *run) { signalBackends(r, server, "pg_cancel_backend") }},
-		fault{"rows locked", func(r *run) {
+		fault{"connections terminated", breaking, func(r *run) { signalBackends(r, server, "pg_terminate_backend") }},
+		fault{"statements canceled", breaking, func(r *run) { signalBackends(r, server, "pg_cancel_backend") }},
+		fault{"rows locked", harmless, func(r *run) {
 			end := transaction(r, server, "SELECT * FROM "+table+" WHERE key LIKE '"+r.prefix+"%' AND key NOT LIKE '%a' FOR UPDATE")
 			r.await(clients / 2)
 			end()
 		}},
-		fault{"table locked", func(r *run) {
+		fault{"table locked", breaking, func(r *run) {
 			end := transaction(r, server, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
 			r.awaitFailures()
 			end()
@@ -73,7 +79,7 @@ func startPostgres(t testing.TB, durable bool) *world {
 	return w
 }
 
-func openPostgres(t testing.TB, url string, durable bool) *pgstore.Store {
+func openPostgres(t testing.TB, url string, durable bool, timeout time.Duration) *pgstore.Store {
 	t.Helper()
 	options, config, err := pgstore.ParseURL(url)
 	if err != nil {
@@ -91,7 +97,7 @@ func openPostgres(t testing.TB, url string, durable bool) *pgstore.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	config.Timeout, config.Durable = callTimeout, durable
+	config.Timeout, config.Durable = timeout, durable
 	s, err := pgstore.New(pool, config)
 	if err != nil {
 		t.Fatal(err)

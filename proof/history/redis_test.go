@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
+	"github.com/metehq/mete/store"
 )
 
 // callTimeout bounds each call to a remote store. A call that takes longer has an unknown outcome, which the model allows.
@@ -27,14 +28,15 @@ func startRedis(t testing.TB, durable bool) *world {
 	}
 	server := proctest.StartRedis(t, args...)
 	var proxies []*proctest.Proxy
+	var urls []string
 	for range nodes {
 		p := proctest.StartProxy(t, server.Addr)
-		proxies = append(proxies, p)
-		w.stores = append(w.stores, openRedis(t, "redis://"+p.Addr))
+		proxies, urls = append(proxies, p), append(urls, "redis://"+p.Addr)
 	}
+	w.openRedis(t, urls)
 	w.faults = append(proxyFaults(proxies),
-		fault{"no fault", func(*run) {}},
-		fault{"SIGKILL", func(r *run) {
+		fault{"no fault", quiet, func(*run) {}},
+		fault{"SIGKILL", breaking, func(r *run) {
 			crash := func() {
 				server.Kill()
 				r.awaitFailures()
@@ -46,19 +48,30 @@ func startRedis(t testing.TB, durable bool) *world {
 				r.event(wipe, 0, crash)
 			}
 		}},
-		fault{"SIGSTOP", func(r *run) {
+		fault{"SIGSTOP", breaking, func(r *run) {
 			server.Pause()
 			r.awaitFailures()
 			server.Resume()
 		}},
-		fault{"scripts flushed", func(r *run) { redisCommands(r, server, 8, "SCRIPT", "FLUSH", "SYNC") }},
-		fault{"clients killed", func(r *run) { redisCommands(r, server, 3, "CLIENT", "KILL", "TYPE", "normal") }},
-		fault{"clients paused", func(r *run) { redisCommands(r, server, 2, "CLIENT", "PAUSE", "100", "ALL") }},
+		fault{"scripts flushed", harmless, func(r *run) { redisCommands(r, server, 8, "SCRIPT", "FLUSH", "SYNC") }},
+		fault{"clients killed", breaking, func(r *run) { redisCommands(r, server, 3, "CLIENT", "KILL", "TYPE", "normal") }},
+		fault{"clients paused", harmless, func(r *run) { redisCommands(r, server, 2, "CLIENT", "PAUSE", "100", "ALL") }},
 	)
 	return w
 }
 
-func openRedis(t testing.TB, url string) *redisstore.Store {
+// openRedis opens a store for each URL.
+func (w *world) openRedis(t testing.TB, urls []string) {
+	w.open = func(t testing.TB, timeout time.Duration) (all []store.Store) {
+		for _, url := range urls {
+			all = append(all, openRedis(t, url, timeout))
+		}
+		return all
+	}
+	w.stores = w.open(t, callTimeout)
+}
+
+func openRedis(t testing.TB, url string, timeout time.Duration) *redisstore.Store {
 	t.Helper()
 	options, config, err := redisstore.ParseURL(url)
 	if err != nil {
@@ -69,7 +82,7 @@ func openRedis(t testing.TB, url string) *redisstore.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	config.Timeout = callTimeout
+	config.Timeout = timeout
 	s, err := redisstore.New(client, config)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +104,7 @@ func redisCommands(r *run, server *proctest.Redis, times int, command ...string)
 func proxyFaults(proxies []*proctest.Proxy) []fault {
 	some := func(r *run) []*proctest.Proxy { return proxies[r.rand.IntN(len(proxies)):] }
 	return []fault{
-		{"answers lost", func(r *run) {
+		{"answers lost", breaking, func(r *run) {
 			for _, p := range some(r) {
 				p.CutBeforeReply(1 + r.rand.IntN(2))
 			}
@@ -100,7 +113,7 @@ func proxyFaults(proxies []*proctest.Proxy) []fault {
 				p.CutBeforeReply(0)
 			}
 		}},
-		{"connections cut", func(r *run) {
+		{"connections cut", breaking, func(r *run) {
 			for range 3 {
 				for _, p := range some(r) {
 					p.CutNow()
@@ -108,7 +121,7 @@ func proxyFaults(proxies []*proctest.Proxy) []fault {
 				r.await(clients / 4)
 			}
 		}},
-		{"slow connections", func(r *run) {
+		{"slow connections", harmless, func(r *run) {
 			for _, p := range some(r) {
 				p.Delay(time.Duration(r.rand.IntN(40)) * time.Millisecond)
 			}
@@ -117,7 +130,7 @@ func proxyFaults(proxies []*proctest.Proxy) []fault {
 				p.Delay(0)
 			}
 		}},
-		{"black hole", func(r *run) {
+		{"black hole", breaking, func(r *run) {
 			down := some(r)
 			for _, p := range down {
 				p.Blackhole(true)
@@ -127,7 +140,7 @@ func proxyFaults(proxies []*proctest.Proxy) []fault {
 				p.Blackhole(false)
 			}
 		}},
-		{"connections refused", func(r *run) {
+		{"connections refused", breaking, func(r *run) {
 			for _, p := range proxies {
 				p.Refuse(true)
 				p.CutNow()

@@ -5,6 +5,7 @@ package history_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,22 +25,34 @@ type world struct {
 	versions bool // the limits of keys change
 	slots    bool
 	holds    bool
-	quiet    bool    // no call may fail
-	single   bool    // each call has one key
-	parts    bool    // takes of several keys are not one step
-	each     int     // operations of a client
-	capacity int64   // of the first version of a limit, if it is not the usual one
-	quiesce  func()  // waits until the store has returned the costs of denied takes; nil if it does so at once
-	rounds   bool    // each client calls once per round: calls of nanoseconds would hardly overlap otherwise
-	faults   []fault // one of them per run
-	clock    *clock  // nil for the store's own clock
+	single   bool                // each call has one key
+	parts    bool                // takes of several keys are not one step
+	each     int                 // operations of a client
+	capacity int64               // of the first version of a limit, if it is not the usual one
+	quiesce  func([]store.Store) // waits until the store has returned the costs of denied takes; nil if it does so at once
+	rounds   bool                // each client calls once per round: calls of nanoseconds would hardly overlap otherwise
+	faults   []fault             // one of them per run
+	clock    *clock              // nil for the store's own clock
+
+	// open returns new stores of all nodes. It is nil for memory.
+	open func(t testing.TB, timeout time.Duration) []store.Store
 }
 
 // A fault breaks something during a run and repairs it. It runs in the goroutine of the test.
 type fault struct {
-	name string
-	run  func(*run)
+	name   string
+	effect effect
+	run    func(*run)
 }
+
+// An effect classifies faults by the calls that fail.
+type effect int
+
+const (
+	quiet    effect = iota // no call may fail
+	harmless               // calls may fail, but usually none does
+	breaking               // a call fails in at least one of several histories
+)
 
 // A run is a history in progress.
 type run struct {
@@ -62,12 +75,14 @@ type run struct {
 	idle    int  // clients that wait for the end of a fault, or have ended
 	broken  bool // the fault lasts
 	failed  bool // so that a call has failed
+	quiet   bool // no call may fail
 
 	loud, silent, nameless int // calls that may start: see begin
 }
 
 func newRun(t testing.TB, w *world, f *fault, seed uint64) *run {
 	r := &run{TB: t, world: w, rand: rand.New(rand.NewPCG(seed, 1)), mix: rand.New(rand.NewPCG(seed, 2)), prefix: fmt.Sprintf("h%x:", seed), began: time.Now(), ids: map[string]string{}, loud: 8, silent: 3, nameless: 1}
+	r.quiet = f == nil || f.effect == quiet
 	r.changed = sync.NewCond(&r.mu)
 	r.history = &history{Title: w.name, Seed: seed, Limits: testLimits()}
 	if w.capacity > 0 {
@@ -92,6 +107,13 @@ func perform(t testing.TB, w *world, f *fault, seed uint64) *history {
 	if w.each == 0 {
 		w.each = 8 // longer histories have too many explanations
 	}
+	if f != nil && f.effect == quiet && w.open != nil {
+		nodes := &scope{TB: t}
+		defer nodes.end()
+		fresh := *w
+		fresh.stores = w.open(nodes, time.Minute) // without broken connections, and patient on a slow machine
+		w = &fresh
+	}
 	r := newRun(t, w, f, seed)
 	var all sync.WaitGroup
 	for i := range clients {
@@ -114,7 +136,7 @@ func perform(t testing.TB, w *world, f *fault, seed uint64) *history {
 	}
 	all.Wait()
 	if w.parts {
-		w.quiesce()
+		w.quiesce(w.stores)
 		r.history.Parts, r.history.Quiet = w.keys, r.now()
 	}
 	last := r.client(clients)
@@ -122,6 +144,20 @@ func perform(t testing.TB, w *world, f *fault, seed uint64) *history {
 		last.do(&op{Kind: peek, Charges: []charge{{Key: key, Cost: grain}}})
 	}
 	return r.history
+}
+
+// A scope is a part of a test that cleans up at its own end.
+type scope struct {
+	testing.TB
+	ends []func()
+}
+
+func (s *scope) Cleanup(f func()) { s.ends = append(s.ends, f) }
+
+func (s *scope) end() {
+	for _, f := range slices.Backward(s.ends) {
+		f()
+	}
 }
 
 func (r *run) client(i int) *client {
@@ -148,8 +184,8 @@ func (r *run) record(o *op) {
 		if r.mix.IntN(40) == 0 && r.world.versions {
 			r.version = r.mix.IntN(slotVersion)
 		}
-		if o.Answer.Err != "" && r.world.quiet {
-			r.Errorf("operation %v failed without a fault", o)
+		if o.Answer.Err != "" && o.Answer.Err != errEnded && r.quiet {
+			r.Errorf("%s, seed %d: operation %v failed without a fault", r.history.Title, r.history.Seed, o)
 		}
 	})
 }

@@ -224,7 +224,7 @@ func TestSabotage_Parts(t *testing.T) {
 			illegal := 0
 			for seed := uint64(0); seed < 100 && illegal == 0 && (name != "" || seed < 3); seed++ {
 				w := startMemory(t, false)
-				w.versions, w.slots, w.holds, w.parts, w.quiesce, w.each = false, false, false, true, func() {}, 2
+				w.versions, w.slots, w.holds, w.parts, w.quiesce, w.each = false, false, false, true, func([]store.Store) {}, 2
 				w.capacity = 4 * token
 				s.Store = w.stores[0]
 				w.stores[0] = s
