@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,18 +19,30 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A saboteur is a store in memory with a defect, which shows itself in some calls.
+// A saboteur is a store in memory with a defect, which shows itself in some calls. Each function is nil or one defect.
 type saboteur struct {
 	store.Store
 	store.Holder
 	take   func(s *saboteur, charges []store.Charge, mode *mete.Mode) []store.Charge
-	refund func(s *saboteur, refunds []mete.Refund, id *string) []mete.Refund
 	answer func(snaps []bucket.Snapshot, allowed bool, mode mete.Mode) bool
+	refund func(s *saboteur, refunds []mete.Refund, id *string) []mete.Refund
+	reset  func(s *saboteur, keys []string) []string
+	hold   func(s *saboteur, charges []store.Charge, h *store.Hold, again bool)
+	settle func(s *saboteur, h madeHold, status store.HoldStatus, actual bucket.Tokens)
 
-	calls *atomic.Int64
+	stepped bool // with a clock that steps ahead
+	calls   atomic.Int64
+	holds   sync.Map // of madeHold, by the IDs of the store
+	asked   sync.Map // the IDs of holds that were asked for
 }
 
-// now and then is true for one of n calls.
+// A madeHold is an admitted hold.
+type madeHold struct {
+	charges []store.Charge
+	terms   []store.Terms
+}
+
+// nowAndThen is true for one of n calls.
 func (s *saboteur) nowAndThen(n int64) bool {
 	return s.calls.Add(1)%n == 0
 }
@@ -55,11 +66,38 @@ func (s *saboteur) Refund(ctx context.Context, refunds []mete.Refund, id string)
 	return s.Store.Refund(ctx, refunds, id)
 }
 
+func (s *saboteur) Reset(ctx context.Context, keys []string) error {
+	if s.reset != nil {
+		keys = s.reset(s, keys)
+	}
+	return s.Store.Reset(ctx, keys)
+}
+
+func (s *saboteur) Hold(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, h store.Hold) ([]bucket.Snapshot, string, error) {
+	if _, again := s.asked.LoadOrStore(h.ID, true); s.hold != nil {
+		s.hold(s, charges, &h, again)
+	}
+	snaps, id, err := s.Holder.Hold(ctx, dst, charges, mode, h)
+	if id != "" {
+		s.holds.Store(id, madeHold{charges, h.Terms})
+	}
+	return snaps, id, err
+}
+
+func (s *saboteur) Settle(ctx context.Context, id string, actual ...bucket.Tokens) (store.HoldStatus, error) {
+	status, err := s.Holder.Settle(ctx, id, actual...)
+	if h, ok := s.holds.Load(id); ok && s.settle != nil {
+		s.settle(s, h.(madeHold), status, actual[0])
+	}
+	return status, err
+}
+
+// plain reports whether a take has several buckets and no special mode.
 func plain(charges []store.Charge, mode *mete.Mode) bool {
 	return len(charges) > 1 && !store.HasSlots(charges) && !mode.DryRun && !mode.UpTo
 }
 
-var sabotages = []struct {
+var sabotages = []*struct {
 	name string
 	saboteur
 }{
@@ -104,64 +142,81 @@ var sabotages = []struct {
 		}
 		return refunds
 	}}},
-	{name: "a hold is settled twice", saboteur: saboteur{Holder: twice{}}},
-	{name: "a hold is charged twice", saboteur: saboteur{Holder: forgetful{}}},
+	{name: "a reset omits a key", saboteur: saboteur{reset: func(s *saboteur, keys []string) []string {
+		return keys[:len(keys)-1]
+	}}},
+	{name: "a released slot stays", saboteur: saboteur{refund: func(s *saboteur, refunds []mete.Refund, _ *string) []mete.Refund {
+		return slices.DeleteFunc(refunds, func(r mete.Refund) bool { return store.HasSlots([]store.Charge{r.Charge}) && s.nowAndThen(2) })
+	}}},
+	{name: "a slot above the maximum is admitted", saboteur: saboteur{answer: func(snaps []bucket.Snapshot, allowed bool, _ mete.Mode) bool {
+		for i := range snaps {
+			full := snaps[i].Cost == token && snaps[i].Missing() == 3*token
+			snaps[i].Allowed = snaps[i].Allowed || full
+		}
+		return allowed || len(snaps) > 0 && !slices.ContainsFunc(snaps, func(s bucket.Snapshot) bool { return !s.Allowed })
+	}}},
+	{name: "a part of a cost is less than the tokens that are there", saboteur: saboteur{take: func(_ *saboteur, charges []store.Charge, mode *mete.Mode) []store.Charge {
+		charges = slices.Clone(charges)
+		for i := range charges {
+			if mode.UpTo {
+				charges[i].Cost = max(charges[i].Cost/2, 1)
+			}
+		}
+		return charges
+	}}},
+	{name: "a hold is charged twice", saboteur: saboteur{hold: func(s *saboteur, charges []store.Charge, _ *store.Hold, again bool) {
+		if again && !store.HasSlots(charges) {
+			_, _, _ = s.Store.Take(context.Background(), nil, charges, mete.Mode{})
+		}
+	}}},
+	{name: "a hold is settled twice", saboteur: saboteur{settle: func(s *saboteur, h madeHold, status store.HoldStatus, actual bucket.Tokens) {
+		if status.Settled || status.State != store.HoldSettled {
+			return
+		}
+		var refunds []mete.Refund
+		for i, c := range h.charges {
+			if target := h.terms[min(i, len(h.terms)-1)].Target(c.Cost, actual); target < c.Cost && !store.HasSlots(h.charges[i:i+1]) {
+				c.Cost -= target
+				refunds = append(refunds, mete.Refund{Charge: c})
+			}
+		}
+		_ = s.Store.Refund(context.Background(), refunds, "")
+	}}},
+	{name: "an expired hold keeps its charge", saboteur: saboteur{stepped: true, hold: func(_ *saboteur, _ []store.Charge, h *store.Hold, _ bool) {
+		h.Refund = false
+	}}},
+	{name: "a hold lasts too long", saboteur: saboteur{stepped: true, hold: func(_ *saboteur, _ []store.Charge, h *store.Hold, _ bool) {
+		h.TTL *= 2
+	}}},
 }
 
-// twice refunds a settled hold again.
-type twice struct{ store.Holder }
-
-func (h twice) Settle(ctx context.Context, id string, actual ...bucket.Tokens) (store.HoldStatus, error) {
-	status, err := h.Holder.Settle(ctx, id, actual...)
-	if !status.Settled && status.State == store.HoldSettled {
-		status.Settled = true
-	}
-	return status, err
-}
-
-// forgetful makes a new hold for each attempt.
-type forgetful struct{ store.Holder }
-
-var attempts atomic.Int64
-
-func (h forgetful) Hold(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, hold store.Hold) ([]bucket.Snapshot, string, error) {
-	asked := hold.ID
-	hold.ID += fmt.Sprint(attempts.Add(1))
-	snaps, id, err := h.Holder.Hold(ctx, dst, charges, mode, hold)
-	if strings.HasPrefix(id, asked) {
-		id = asked
-	}
-	return snaps, id, err
-}
-
-func (h forgetful) Settle(_ context.Context, _ string, _ ...bucket.Tokens) (store.HoldStatus, error) {
-	return store.HoldStatus{State: store.HoldOpen}, nil
-}
-
-// TestSabotage checks that the search notices defects of a store.
+// TestSabotage checks that the search notices defects of a store, and accepts a store without a defect.
 func TestSabotage(t *testing.T) {
 	for _, defect := range sabotages {
 		t.Run(defect.name, func(t *testing.T) {
-			for seed := range uint64(60) {
-				w := startMemory(t, false)
-				s := &saboteur{Store: w.stores[0], take: defect.take, refund: defect.refund, answer: defect.answer, calls: new(atomic.Int64)}
-				inner := w.stores[0].(store.Holder)
-				switch defect.Holder.(type) {
-				case twice:
-					s.Holder = twice{inner}
-				case forgetful:
-					s.Holder = forgetful{inner}
-				default:
-					s.Holder = inner
-				}
-				w.stores[0] = s
-				if perform(t, w, nil, seed).check(shortPatience) == porcupine.Illegal {
-					return
-				}
+			if !defect.shows(t, 60) {
+				t.Error("no history shows the defect")
 			}
-			t.Error("no history shows the defect")
 		})
 	}
+	for _, stepped := range []bool{false, true} {
+		if s := (&saboteur{stepped: stepped}); s.shows(t, 10) {
+			t.Error("a history shows a defect, but there is none")
+		}
+	}
+}
+
+// shows reports whether one of several histories shows the defect.
+func (s *saboteur) shows(t *testing.T, seeds uint64) bool {
+	for seed := range seeds {
+		w := startMemory(t, s.stepped)
+		s.Store, s.Holder = w.stores[0], w.stores[0].(store.Holder)
+		w.stores[0] = s
+		if perform(t, w, &w.faults[0], seed).check(shortPatience) == porcupine.Illegal {
+			return true
+		}
+	}
+	return false
 }
 
 // pause lets other goroutines run.
