@@ -85,7 +85,7 @@ func (s *search) next(n node, e *event) (bool, node) {
 	after.done.set(uint64(e.number))
 	after.first = s.firstReturn(&after.done)
 	ok := true
-	if !e.gone(n.state) {
+	if !e.ended(n.state) {
 		if after.late, ok = s.lateBefore(&n, e); ok {
 			after.state, ok = s.step(n.state, e.op)
 		}
@@ -114,8 +114,8 @@ func (s *search) lateBefore(n *node, e *event) (late []*event, ok bool) {
 	return late, len(late) <= s.most
 }
 
-// gone reports whether a crash has ended the operation before it had an effect.
-func (e *event) gone(s state) bool {
+// ended reports whether a crash has ended the operation before it had an effect.
+func (e *event) ended(s state) bool {
 	wiped, _ := s.get("wiped").(bool)
 	return e.crashed && wiped
 }
@@ -136,7 +136,7 @@ func (s *search) observer(n *node) *event {
 		if e.Call > n.first {
 			break
 		}
-		if e.gone(n.state) && !n.done.has(uint64(e.number)) {
+		if e.ended(n.state) && !n.done.has(uint64(e.number)) {
 			return e
 		}
 		if e.silent || n.done.has(uint64(e.number)) || e.Answer.Allowed && e.ID == "" && e.Kind == take || !s.quick && e.Kind != peek {

@@ -3,7 +3,7 @@
 // Package history records histories of real stores under real faults, and checks that they are linearizable. Some order of
 // the calls must explain each answer, and must keep each call between its invocation and its return.
 //
-// Sixteen clients call two nodes of a store at the same time. They take from overlapping keys, also parts of a cost, charge
+// Sixteen clients call a store at the same time, through two nodes if it is remote. They take from overlapping keys, also parts of a cost, charge
 // by force, peek, retry by ID, refund, cancel and reset. They also use holds and slots, and the limits of keys change. Each
 // history has one fault. Porcupine searches for the order by a model of about 400 lines, which shares no code with mete.
 //
@@ -27,8 +27,8 @@
 //   - A failover is one step after which each bucket misses between nothing and its earlier amount. An ID may be lost.
 //
 // The model has a range instead of an amount after a failover, and after a cancellation in debt, which may return less. The
-// next snapshot shows the amount. A cancellation may also leave a rest below a thousandth of a token. The rest keeps an
-// account of an older limit.
+// next snapshot shows the amount. After a cancellation, rounding can leave less than 0.001 token. The store then keeps the
+// account of the older limit.
 //
 // In a cluster, a call with keys in several slots is not one step. One world has calls of one key, with the model above.
 // Another has takes, refunds and resets of several slots, and a weaker promise: each key alone is linearizable. A denied take

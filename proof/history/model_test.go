@@ -14,7 +14,7 @@ const (
 	lease   = 60 * 60 * 1_000_000
 
 	grain = 10 // of all costs; capacities are no multiples
-	near  = 3  // the largest sum of rests
+	near  = 3  // the largest sum of roundings
 )
 
 // A limit is one version of the limit of a key.
@@ -73,11 +73,12 @@ func (m *model) step(s state, o *op) (state, bool) {
 	panic("unknown operation " + string(o.Kind))
 }
 
-// accountFor returns the account of a version. A new one starts with what the emptiest account misses: at most empty, plus
-// that account's debt within the new debt. fresh is true if that is not zero, or may be a rest.
+// accountFor returns the account of a version. A new one misses as much as the emptiest account, at most its own capacity. It
+// also takes over that account's debt, at most its own debt. fresh reports whether the store must write the account: it misses
+// some amount, which may be less than a thousandth.
 func (m *model) accountFor(r row, version int) (a account, fresh bool) {
 	if i := r.find(version); i >= 0 {
-		if a = r[i]; a.vague {
+		if a = r[i]; a.dropped {
 			anew, _ := m.accountFor(slices.Delete(slices.Clone(r), i, i+1), version)
 			a.hi = max(a.hi, anew.hi)
 		}
@@ -88,7 +89,7 @@ func (m *model) accountFor(r row, version int) (a account, fresh bool) {
 	for _, o := range r {
 		from, to := &m.limits[o.version], &m.limits[version]
 		moved := min(o.hi, from.Capacity, to.Capacity) + min(max(o.hi-from.Capacity, 0), to.Debt)
-		a.rest, exact = a.rest || o.rest || o.vague, exact && o.lo == o.hi
+		a.fraction, exact = a.fraction || o.fraction || o.dropped, exact && o.lo == o.hi
 		if o.hi > emptiest {
 			emptiest, a.lo = o.hi, moved
 		}
@@ -99,22 +100,22 @@ func (m *model) accountFor(r row, version int) (a account, fresh bool) {
 	} else {
 		a.lo = 0
 	}
-	return a, a.hi > 0 || a.rest
+	return a, a.hi > 0 || a.fraction
 }
 
 // pay returns the state after the account a has paid cost. The other accounts pay until they are empty. If all of them are
 // full, the store drops them, and their holds return nothing. They may be full if the model does not know them exactly.
 func (m *model) pay(s state, key string, a account, cost int64) state {
-	a.vague = false
+	a.dropped = false
 	next, full, exact := row{a}, true, true
 	for _, o := range s.row(key) {
 		if o.version == a.version {
 			continue
 		}
-		full = full && (o.vague || o.lo <= near)
-		exact = exact && o.hi == 0 && !o.rest && !o.vague
+		full = full && (o.dropped || o.lo <= near)
+		exact = exact && o.hi == 0 && !o.fraction && !o.dropped
 		capacity := m.limits[o.version].Capacity
-		if o.hi = max(o.hi, min(o.hi+cost, capacity)); !o.vague {
+		if o.hi = max(o.hi, min(o.hi+cost, capacity)); !o.dropped {
 			o.lo = max(o.lo, min(o.lo+cost, capacity))
 		}
 		next = append(next, o)
@@ -126,8 +127,8 @@ func (m *model) pay(s state, key string, a account, cost int64) state {
 		}
 	}
 	for i := 1; i < len(next); i++ {
-		if o := &next[i]; full || o.vague {
-			o.lo, o.vague = 0, true
+		if o := &next[i]; full || o.dropped {
+			o.lo, o.dropped = 0, true
 		}
 	}
 	return s.set("row "+key, next)
@@ -184,8 +185,8 @@ func (m *model) decide(s state, o *op, kind kind) (after state, snaps []snap, al
 			if seen > a.hi+near || seen < a.lo-near { // both ends are as inexact as the amounts that sameSnaps accepts
 				return s, nil, false, false
 			}
-			a.lo, a.hi, a.rest = seen, seen, true
-			isNew = isNew || a.vague // or the store has kept it
+			a.lo, a.hi, a.fraction = seen, seen, true
+			isNew = isNew || a.dropped // or the store has kept it
 			s = s.narrow(c.Key, a)
 		}
 		accounts[i], fresh[i], exact = a, isNew, exact && a.lo == a.hi
@@ -209,7 +210,7 @@ func (m *model) decide(s state, o *op, kind kind) (after state, snaps []snap, al
 				}
 			}
 			*shown = snap{accounts[i].hi+cost <= most, cost, accounts[i].hi}
-			if shown.Allowed && accounts[i].hi+cost >= most-near { // a rest may decide
+			if shown.Allowed && accounts[i].hi+cost >= most-near { // a fraction of a thousandth may decide
 				exact = exact && known
 				shown.Allowed = !known || o.Answer.Snaps[i].Allowed
 			}
@@ -240,7 +241,7 @@ func (m *model) decide(s state, o *op, kind kind) (after state, snaps []snap, al
 		}
 		if a.lo, a.hi = a.lo+cost, a.hi+cost; allowed || fresh[i] {
 			after = m.pay(after, c.Key, a, cost)
-			after.row(c.Key)[0].vague = !allowed && a.hi == 0 // the store wrote it only if there was a rest
+			after.row(c.Key)[0].dropped = !allowed && a.hi == 0 // the store wrote it only if it missed a fraction of a thousandth
 		}
 	}
 	return after, snaps, allowed, !known || o.Answer.Allowed == allowed && sameSnaps(o.Answer.Snaps, snaps)
@@ -258,7 +259,7 @@ func (m *model) forgetful(s state, o *op) state {
 	return s
 }
 
-// sameSnaps compares snapshots apart from rests.
+// sameSnaps compares snapshots apart from roundings.
 func sameSnaps(a, b []snap) bool {
 	return slices.EqualFunc(a, b, func(x, y snap) bool {
 		return x.Allowed == y.Allowed && x.Cost == y.Cost && x.Missing-y.Missing <= near && y.Missing-x.Missing <= near
@@ -302,13 +303,13 @@ func (m *model) refund(s state, o *op) state {
 }
 
 // cancel returns amount of a take to the account of its version, or less if partly is true. In debt, it may return less: see
-// bucket.Limit.Cancel. It does not return the part of a thousandth that has refilled since the take.
+// bucket.Limit.Cancel. It does not return the fraction of a thousandth that has refilled since the take.
 func (m *model) cancel(s state, c charge, amount int64, partly func(account) bool) state {
 	r := s.row(c.Key).returned(amount,
 		func(a account) bool { return a.version == c.Version },
 		func(a account) bool { return partly(a) || a.hi > m.limits[c.Version].Capacity })
 	if i := r.find(c.Version); i >= 0 {
-		r[i].rest = true
+		r[i].fraction = true
 	}
 	return s.set("row "+c.Key, r)
 }

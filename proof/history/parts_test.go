@@ -77,18 +77,18 @@ func (h *history) ofKey(key string) *history {
 		if !isTake || o.Kind == peek || len(o.Charges) == 1 || o.Answer.Allowed || alone {
 			continue
 		}
-		ghost := part
-		ghost.Client, ghost.Answer = clients+2+i, answer{Unknown: true}
+		charged := part
+		charged.Client, charged.Answer = clients+2+i, answer{Unknown: true}
 		if !o.Answer.Unknown { // denied or refused
 			part.Kind, part.ID = peek, ""
-			ghost.ID, ghost.Return = ghost.ID+" denied "+string(rune('a'+i)), h.Quiet
-			ghost.Answer = answer{Unknown: true, Undone: true}
-			one.ops = append(one.ops, &ghost)
+			charged.ID, charged.Return = charged.ID+" denied "+string(rune('a'+i)), h.Quiet
+			charged.Answer = answer{Unknown: true, Undone: true}
+			one.ops = append(one.ops, &charged)
 		} else if part.ID == "" {
 			part.ID = "unknown " + string(rune('a'+i))
-			ghost.ID = part.ID
+			charged.ID = part.ID
 		}
-		back := ghost
+		back := charged
 		back.Kind = undo
 		one.ops = append(one.ops, &back)
 	}

@@ -229,9 +229,9 @@ func pause() {
 // An inParts is a store in memory that takes several keys one after another, as a cluster does. It has defects.
 type inParts struct {
 	store.Store
-	undo func(refunds []mete.Refund) []mete.Refund // changes the refunds after a denial
-	skip int                                       // the number of keys that an admitted take does not charge
-	gone sync.Map                                  // IDs of denied takes, whose parts must not answer a retry
+	undo   func(refunds []mete.Refund) []mete.Refund // changes the refunds after a denial
+	skip   int                                       // the number of keys that an admitted take does not charge
+	undone sync.Map                                  // IDs of denied takes, whose parts must not answer a retry
 }
 
 func (s *inParts) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
@@ -240,7 +240,7 @@ func (s *inParts) Take(ctx context.Context, dst []bucket.Snapshot, charges []sto
 		one := mode
 		one.DryRun = mode.DryRun || i > 0 && i <= s.skip
 		if mode.ID != "" {
-			attempt, _ := s.gone.Load(mode.ID)
+			attempt, _ := s.undone.Load(mode.ID)
 			one.ID += fmt.Sprint(len(charges), attempt)
 		}
 		snaps, allowed, err := s.Store.Take(ctx, nil, charges[i:i+1], one)
@@ -254,7 +254,7 @@ func (s *inParts) Take(ctx context.Context, dst []bucket.Snapshot, charges []sto
 			continue
 		}
 		if !allowed && !mode.DryRun {
-			s.gone.Store(mode.ID, rand.Text())
+			s.undone.Store(mode.ID, rand.Text())
 			if len(taken) > 0 {
 				_ = s.Refund(ctx, s.undo(taken), "")
 			}

@@ -30,8 +30,10 @@ type row []account
 type account struct {
 	version int
 	lo, hi  int64
-	rest    bool // a cancellation may have left a rest of a thousandth
-	vague   bool // the store may have dropped it, and the next take then makes a new one
+	// A cancellation may have left a fraction of a thousandth.
+	fraction bool
+	// The store may have dropped the account. The next take then makes a new one.
+	dropped bool
 }
 
 // A remembered is the answer of the store to an ID. Its snaps are nil if the model does not know them.
@@ -93,7 +95,7 @@ func text(name string, value any) string {
 			number(int64(a.version))
 			number(a.lo)
 			number(a.hi)
-			b = strconv.AppendBool(strconv.AppendBool(b, a.rest), a.vague)
+			b = strconv.AppendBool(strconv.AppendBool(b, a.fraction), a.dropped)
 		}
 	case remembered:
 		number(v.at)
@@ -155,7 +157,7 @@ func (r row) find(version int) int {
 func (s state) narrow(key string, a account) state {
 	r := s.row(key)
 	i := r.find(a.version)
-	if i < 0 || r[i].vague {
+	if i < 0 || r[i].dropped {
 		return s
 	}
 	r = slices.Clone(r)
@@ -170,7 +172,7 @@ func (r row) returned(amount int64, which, partly func(account) bool) row {
 	for i := range next {
 		if a := &next[i]; which(*a) {
 			if !partly(*a) {
-				a.rest = a.rest && a.hi+near > amount
+				a.fraction = a.fraction && a.hi+near > amount
 				a.hi = max(a.hi-amount, 0)
 			}
 			a.lo = max(a.lo-amount, 0)
