@@ -210,19 +210,22 @@ func (h *history) events() []*event {
 //   - After an admitted retry, a take or hold had the same answer, and a refund was executed, before the retry returned.
 //   - After a denied retry, a take was not admitted before the retry. It may have been denied, which opens the account of a
 //     new version of a limit. Only if the limits of its keys never change was it not executed before the retry.
+//   - Before an admitted retry, too, the first attempt may have been denied. The search assumes that only if an answer in the
+//     history denies one of the keys: otherwise, it has too many orders.
 //   - A settlement had no effect if the hold was settled by its retry, or with another amount.
 //
 // If a crash comes between the two attempts, a retry shows nothing. A part of a take over several slots may be undone before the
 // retry. After an admitted one, it has no effect any more.
 func (h *history) learnFromRetries(events []*event) []*event {
-	unsure := map[string]bool{} // slots that may have been released: a retry then takes again
-	for _, e := range events {
-		if e.Kind == release && e.Answer.Unknown {
-			unsure[e.Charges[0].Slot] = true
-		}
+	// If a slot may have been released, a retry takes it again and can have another answer.
+	released := func(e *event, until int64) bool {
+		return slices.ContainsFunc(events, func(r *event) bool {
+			return r.Kind == release && (r.Answer.Unknown || r.Call > e.Return && r.Call < until) &&
+				slices.ContainsFunc(e.Charges, func(c charge) bool { return c.Slot == r.Charges[0].Slot })
+		})
 	}
 	return slices.DeleteFunc(slices.Clone(events), func(e *event) bool {
-		if !e.Answer.Unknown || e.ID == "" && e.Hold == "" || slices.ContainsFunc(e.Charges, func(c charge) bool { return unsure[c.Slot] }) {
+		if !e.Answer.Unknown || e.ID == "" && e.Hold == "" {
 			return false
 		}
 		var retry *event
@@ -236,12 +239,12 @@ func (h *history) learnFromRetries(events []*event) []*event {
 			}
 		}
 		switch {
-		case retry == nil:
+		case retry == nil || released(e, retry.Call):
 		case e.Kind == settle && (retry.Answer.Settled || retry.Answer.Actual != e.Amount):
 			return true
 		case e.Kind == settle || e.Kind == refund || e.Kind == cancel:
 			e.end = retry.Return
-		case h.part && retry.Answer.Allowed:
+		case (h.part || h.changed(e.Charges) && h.denied(e.Charges)) && retry.Answer.Allowed:
 			e.end = retry.Return
 		case h.part:
 		case retry.Answer.Allowed:
@@ -263,6 +266,18 @@ func (h *history) changed(charges []charge) bool {
 		return slices.ContainsFunc(h.ops, func(o *op) bool {
 			return slices.ContainsFunc(o.Charges, func(d charge) bool { return d.Key == c.Key && d.Version != c.Version })
 		})
+	})
+}
+
+// denied reports whether an answer in the history denies a key of the charges.
+func (h *history) denied(charges []charge) bool {
+	return slices.ContainsFunc(h.ops, func(o *op) bool {
+		for i, c := range o.Charges {
+			if isDenied(o, i) && slices.ContainsFunc(charges, func(d charge) bool { return d.Key == c.Key }) {
+				return true
+			}
+		}
+		return false
 	})
 }
 

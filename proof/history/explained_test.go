@@ -11,7 +11,7 @@ import (
 )
 
 // The histories in testdata/explained are right, but an earlier model had no explanation for them. They were recorded, and
-// many operations that do not matter are left out. One is written by hand. The edits make violations of the same kind.
+// many operations that do not matter are left out. Two are written by hand. The edits make violations of the same kind.
 var explained = []struct {
 	file  string
 	edits []func(*testing.T, *history)
@@ -28,6 +28,10 @@ var explained = []struct {
 	{"denied-attempt-short.jsonl", []func(*testing.T, *history){
 		func(t *testing.T, h *history) { snapOf(t, h, "hold1", "c").Missing += 40 },
 		func(t *testing.T, h *history) { snapOf(t, h, "hold1", "c").Missing -= 40 },
+	}},
+	{"denied-then-admitted.jsonl", []func(*testing.T, *history){
+		func(t *testing.T, h *history) { snapOf(t, h, "hold1", "c").Missing += 40 },
+		func(t *testing.T, h *history) { snapOf(t, h, "hold1", "c").Missing -= 1000 },
 	}},
 	// A store drops all other accounts at the first take of a new version, if they are full. A hold of one of them then returns
 	// nothing. The model did not know whether another one still existed, so it excluded this.
