@@ -61,7 +61,7 @@ bench-dashboards: ## measure the cost of 100 open dashboards; three minutes
 compare-exactness: setup ## compare how exactly 17 limiters keep their promises, with SEED (1); writes doc/comparison.md; five minutes
 	cd bench/exactness && METE_COMPARE=$(SEED) $(GO) test . -count=1 -timeout 0 -parallel 3 -v -run '^TestComparison$$'
 
-mutate: setup ## report random changes of the code that no test detects; 15 minutes; ARGS=-all for all
+mutate: setup ## report random changes of the code that no test detects; half an hour; ARGS=-all for all
 	$(GO) run ./tools/mutate $(ARGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)

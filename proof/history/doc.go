@@ -38,7 +38,8 @@
 //
 // Histories are short, because the number of orders grows exponentially. A search has a bound of steps. A history that
 // exceeds it counts as undecided. To keep them rare, at most twelve calls run at the same time, four of them without amounts
-// in their answers. No new call starts after the first failure of a fault, until the end of the fault.
+// in their answers. A call to a remote store can fail, and then has more explanations: there, at most seven run at the same
+// time. No new call starts after the first failure of a fault, until the end of the fault.
 //
 // A second check has buckets that refill fast, and a clock that steps back. In any interval, all takes that lie within it
 // cost at most the capacity plus rate·t.

@@ -27,7 +27,6 @@ type world struct {
 	holds    bool
 	single   bool                // each call has one key
 	parts    bool                // takes of several keys are not one step
-	calm     bool                // fewer calls at the same time, because a failed call has more explanations
 	each     int                 // operations of a client
 	capacity int64               // of the first version of a limit, if it is not the usual one
 	quiesce  func([]store.Store) // waits until the store has returned the costs of denied takes; nil if it does so at once
@@ -83,7 +82,7 @@ type run struct {
 
 func newRun(t testing.TB, w *world, f *fault, seed uint64) *run {
 	r := &run{TB: t, world: w, rand: rand.New(rand.NewPCG(seed, 1)), mix: rand.New(rand.NewPCG(seed, 2)), prefix: fmt.Sprintf("h%x:", seed), began: time.Now(), ids: map[string]string{}, loud: 8, silent: 3, nameless: 1}
-	if r.quiet = f == nil || f.effect == quiet; w.calm {
+	if r.quiet = f == nil || f.effect == quiet; w.open != nil { // a failed call has many explanations
 		r.loud, r.silent = 4, 2
 	}
 	r.changed = sync.NewCond(&r.mu)
