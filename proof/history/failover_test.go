@@ -19,7 +19,7 @@ import (
 // startSentinel returns a master with a replica. A failover may lose the last writes, so the model has ranges after it. Limits
 // do not change here, and there are no holds and slots: for them, a lost write has no range.
 func startSentinel(t testing.TB) *world {
-	w := &world{name: "redis with sentinels", keys: allKeys, calm: true}
+	w := &world{name: "redis with sentinels", keys: allKeys}
 	group := proctest.StartSentinel(t)
 	url := "redis+sentinel://" + strings.Join(group.Addrs, ",") + "/" + group.MasterName
 	w.openRedis(t, slices.Repeat([]string{url}, nodes))
@@ -78,7 +78,7 @@ func awaitReplica(r *run, group *proctest.Sentinel, replica *proctest.Redis) {
 func startCluster(t testing.TB, parts bool) *world {
 	w := &world{name: "redis cluster", keys: allKeys, slotKey: "s", versions: true, slots: true, holds: true, single: true}
 	if parts {
-		w = &world{name: "redis cluster, several slots", keys: allKeys, parts: true, calm: true}
+		w = &world{name: "redis cluster, several slots", keys: allKeys, parts: true}
 	}
 	cluster := proctest.StartCluster(t, 3, 0, "--appendonly", "yes", "--appendfsync", "always")
 	w.openRedis(t, slices.Repeat([]string{"redis+cluster://" + strings.Join(cluster.Addrs, ",")}, nodes))
