@@ -10,7 +10,8 @@
  * directly.
  *
  * Left out: the sizes that a node chooses (here it chooses any size), costs above one token, resets, several versions of a
- * limit. A token that cannot return to its lease stays spent; redisstore/leases.go then refunds it in the store.
+ * limit, histories of holds (TestLending_WithHolds in redisstore). A token that cannot return to its lease stays spent;
+ * redisstore/leases.go then refunds it in the store.
  *
  * Mirrors: internal/lease/borrower.go: Take, Untake
  * Mirrors: internal/lease/exchange.go: prepareLoan, settle, accept
