@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,7 +79,7 @@ func newBenchCommand(std Streams) *cobra.Command {
 			} else {
 				err = r.WriteText(std.Out)
 			}
-			if r.Decisions == 0 {
+			if benchUnreachable(cmd.Context(), r) {
 				return exitAfterOutput(err, exitUnreachable)
 			}
 			return err
@@ -108,6 +109,12 @@ func benchAttributes(target string, args []string) (map[string]string, error) {
 		return nil, usageError("unexpected argument %q: only requests to a server have attributes", args[0])
 	}
 	return readAttributes(args)
+}
+
+// benchUnreachable reports whether a run has measured nothing because the target did not answer. An interruption before the
+// first measured decision is no such failure: the target has answered the first call.
+func benchUnreachable(ctx context.Context, r loadtest.Report) bool {
+	return r.Decisions == 0 && (ctx.Err() == nil || len(r.Errors) > 0)
 }
 
 // benchError adds the exit code and a remedy to the error of a run.
