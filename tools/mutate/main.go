@@ -98,15 +98,11 @@ func run(ctx context.Context, args []string, output io.Writer) (status int, err 
 		return 0, err
 	}
 	stale := known.findStale(jobs)
-	if *files != "" {
-		if jobs, err = selectFiles(jobs, *files); err != nil {
-			return 0, err
-		}
+	if jobs, err = selectFiles(jobs, *files); err != nil {
+		return 0, err
 	}
-	if *match != "" {
-		if jobs, err = matchNames(jobs, *match); err != nil {
-			return 0, err
-		}
+	if jobs, err = matchNames(jobs, *match); err != nil {
+		return 0, err
 	}
 	total := len(jobs)
 	if !*all {

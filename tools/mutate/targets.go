@@ -199,6 +199,9 @@ func findMutants(root, file string) ([]mutant, error) {
 
 // selectFiles returns the jobs whose file matches one of the patterns, which commas separate.
 func selectFiles(jobs []job, patterns string) ([]job, error) {
+	if patterns == "" {
+		return jobs, nil
+	}
 	var kept []job
 	for _, j := range jobs {
 		for pattern := range strings.SplitSeq(patterns, ",") {
