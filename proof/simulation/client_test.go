@@ -28,6 +28,7 @@ type client struct {
 	busy    bool  // a call is running
 	over    bool  // nothing is left to do
 	crashed bool  // its node crashed during a call
+	unknown bool  // a call had no answer of the store, and may still reach it
 
 	decision    *mete.Decision
 	err         error
@@ -273,6 +274,7 @@ func (s *simulation) judge(c *client, n *node) {
 		if !errors.Is(c.err, context.DeadlineExceeded) && c.kind != administers && c.kind != holds && c.kind != waits {
 			s.ledger.fault("client %d: %v", c.number, c.err)
 		}
+		c.unknown = true
 		return
 	}
 	d := c.decision
@@ -295,6 +297,7 @@ func (s *simulation) judge(c *client, n *node) {
 		s.counts["denied"]++
 	}
 	if d.Degraded {
+		c.unknown = true
 		return
 	}
 	limits := d.Limits()
@@ -304,10 +307,14 @@ func (s *simulation) judge(c *client, n *node) {
 			continue
 		}
 		paid := s.ledger.paid[payment{c.number, st.Key}]
+		late := bucket.Tokens(0) // paid by an earlier call that reached the store after the denied one
+		if c.unknown {
+			late = s.ledger.late[payment{c.number, st.Key}]
+		}
 		switch {
 		case d.Allowed && (paid < st.Cost || c.kind == takes && c.request.ID != "" && paid > st.Cost):
 			s.ledger.fault("G2: client %d was admitted and has paid %v of %v in %s", c.number, paid, st.Cost, st.Key)
-		case !d.Allowed && paid > 0:
+		case !d.Allowed && paid > late:
 			s.ledger.fault("G2: client %d was denied and has paid %v in %s", c.number, paid, st.Key)
 		}
 	}

@@ -27,6 +27,8 @@ type ledger struct {
 	slots    map[string]map[bucket.SlotID]bucket.Instant // by key: the ends
 	slotTime bucket.Instant                              // of all slots, which never runs back
 	paid     map[payment]bucket.Tokens                   // at takes, whatever came back later
+	late     map[payment]bucket.Tokens                   // the part of paid after a denial of the client
+	denied   map[int]bool                                // clients that the store has denied
 	granted  map[payment]bucket.Tokens                   // costs that clients know as admitted; of client 0: all of the bucket
 	faults   []string
 	log      []string // what the store executed, if verbose
@@ -92,7 +94,7 @@ type holdPart struct {
 
 func newLedger(now func() bucket.Instant, exact bool) *ledger {
 	return &ledger{now: now, exact: exact, buckets: map[place]*account{}, ids: map[string]bucket.Instant{},
-		holds: map[string]*holdRecord{}, paid: map[payment]bucket.Tokens{}, granted: map[payment]bucket.Tokens{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}}
+		holds: map[string]*holdRecord{}, paid: map[payment]bucket.Tokens{}, late: map[payment]bucket.Tokens{}, denied: map[int]bool{}, granted: map[payment]bucket.Tokens{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -166,6 +168,7 @@ func (l *ledger) take(client int, charges []store.Charge, snaps []bucket.Snapsho
 		}
 	}
 	if mode.DryRun || !allowed {
+		l.denied[client] = l.denied[client] || !mode.DryRun
 		l.compare(charges, snaps)
 		return false
 	}
@@ -209,6 +212,9 @@ func (l *ledger) spend(client int, c *store.Charge, snap *bucket.Snapshot, mode 
 	}
 	whole, _, _ := strings.Cut(c.Key, shards.Mark) // a bucket can be divided among shards
 	l.paid[payment{client, whole}] += e.cost
+	if l.denied[client] {
+		l.late[payment{client, whole}] += e.cost
+	}
 	if e.at > snap.Taken().At {
 		l.counts["reserved"]++
 	}
