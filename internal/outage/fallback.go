@@ -48,8 +48,8 @@ const maxNodes = 1 << 16
 //   - Costs that exceed the debt limit when they are charged (max_reserved, sliding limits), and costs without an
 //     account. [Stats.Excess] counts them.
 //
-// A node's own takes in flight add nothing: its local bucket starts without their cost, and gets it back if
-// they fail.
+// A local bucket starts without the costs of the node's own takes in flight, and gets them back if they fail. The store may
+// charge such a take after the start. It then adds at most the refill between the two.
 //
 // After an error with [store.MaybeSpent], the charges can exceed the local costs. The store may have charged the
 // failed take, and the local bucket decides it too.
@@ -252,8 +252,9 @@ func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t
 			return err
 		}
 	}
-	if a.withheld, a.number = 0, number; charged {
+	if a.withheld, a.unheld, a.number = 0, 0, number; charged {
 		a.withheld = local[0].Cost - missed
+		a.unheld = flying - a.withheld
 	}
 	a.base = bucket.Row{{Limit: a.share, State: baseOf(&snaps[0], charged, now)}}
 	a.setVersion(&a.share, c)

@@ -50,8 +50,11 @@ type Account struct {
 	spent, charged bucket.Tokens // local costs; costs charged to the store or counted as excess
 	settled        bucket.Tokens // the value of spent when the last settled attempt began
 
-	withheld bucket.Tokens // withheld for takes that were in flight at the opening
-	number   uint64        // of the account, as inFlight counts them
+	// Costs of takes that were in flight at the opening and are not yet decided: withheld is missing from the local bucket, and
+	// unheld was above its room.
+	withheld, unheld bucket.Tokens
+
+	number uint64 // of the account, as inFlight counts them
 
 	flight  *flight  // the current charging of the account, or nil
 	attempt *attempt // may have reached the store; nil for none

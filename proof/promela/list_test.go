@@ -99,9 +99,11 @@ var all = []model{
 	},
 	{
 		file: "outage.pml",
-		runs: []variant{{whole: true}, {defines: []string{"RATE=0"}}},
+		runs: []variant{{whole: true}, {defines: []string{"RATE=0"}}, {defines: []string{"CAPACITY=1", "RATE=0"}}},
 		faults: []fault{
 			{name: "SECURITY_3", breaks: "G1"},
+			{name: "WITHOUT_UNHELD", defines: []string{"CAPACITY=1", "RATE=0"}, breaks: "G1"},
+			{name: "REFILLS", breaks: "G1"},
 			{name: "ADVERSARY_V5", breaks: "G1"},
 			{name: "RECOVERY_FIRST", breaks: "G1"},
 			{name: "COMMITS", breaks: "G1"},

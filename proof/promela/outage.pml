@@ -25,14 +25,23 @@
  * ADVERSARY_V5: the local bucket starts without the costs of takes in flight.
  * COMMITS: a transaction can commit. The limiter does not remember a take in a transaction, so a later local bucket starts
  *     with too many tokens. This is how the code works: see README.md.
+ * REFILLS: more takes are in flight than tokens exist, and tokens refill meanwhile. The local bucket withholds the costs at its
+ *     opening, but the store charges them later. This is how the code works: see README.md.
  * RECOVERY_FIRST: a take counts as in flight only after it has charged the local costs of its key. Another caller can then
  *     open a local bucket in between, without the cost of this take.
+ * WITHOUT_UNHELD: a local decision releases a token although the other takes in flight need all that is withheld. This needs more
+ *     takes in flight than tokens.
  * WITHOUT_ID: a repeated charge has another ID.
  * WITHOUT_CHARGE: local costs are not charged to the store.
  * WITHOUT_MEMORY: a local bucket starts full.
  */
 
+#ifdef REFILLS
+#define CAPACITY 1
+#endif
+#ifndef CAPACITY
 #define CAPACITY 2
+#endif
 #ifndef RATE
 #define RATE     1
 #endif
@@ -58,6 +67,7 @@ byte flying;        /* costs of takes in flight */
 bool opened;        /* there is a local bucket, and an account */
 byte here, base;   /* missing tokens of the local bucket, with and without local costs */
 byte withheld;      /* in base, for takes in flight at the opening */
+byte unheld;        /* costs of takes in flight at the opening above the room of the local bucket */
 byte localCosts, settledCosts;
 bool attempting;    /* a charge may have reached the store */
 byte through, attemptCosts; /* the local bucket and localCosts at its start */
@@ -91,7 +101,7 @@ inline learn() {
 
 /* close ends the account when nothing is due. */
 inline close() {
-	opened = false; accountNumber = 0; here = 0; base = 0; withheld = 0; localCosts = 0; settledCosts = 0;
+	opened = false; accountNumber = 0; here = 0; base = 0; withheld = 0; unheld = 0; localCosts = 0; settledCosts = 0;
 	attempting = false; through = 0; attemptCosts = 0; executed = false
 }
 
@@ -214,10 +224,14 @@ decideLocally:
 			withheld = 0;
 #else
 			withheld = MIN(flying - trip, MINUS(CAPACITY, base));
+#ifndef WITHOUT_UNHELD
+			unheld = flying - trip - withheld;
+#endif
 #endif
 			base = base + withheld;
 			here = base
-		:: opened && trip && before < accountNumber && withheld > 0 -> /* this take is decided here: release its cost */
+		:: opened && trip && before < accountNumber && unheld > 0 -> unheld-- /* the other takes in flight need all that is withheld */
+		:: opened && trip && before < accountNumber && unheld == 0 && withheld > 0 -> /* this take is decided here: release its cost */
 			withheld--;
 			if
 			:: base > 0 -> base--; here--; through = (attempting -> MINUS(through, 1) : 0)

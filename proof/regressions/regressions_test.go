@@ -80,6 +80,7 @@ var findings = []finding{
 	{name: "simulation-1", what: "a repeated answer replaces newer knowledge", find: "G1: the only node admits"},
 	{name: "simulation-2", what: "the reference of lenders returns tokens that others have taken", find: "nothing kept", by: test("internal/lease/leasetest", "TestBook_EntryOfALostAnswer")},
 	{name: "simulation-3", what: "a local bucket ignores a take that waits for the charge of another key", find: "G1: the only node admits", by: simulation.from("single node", 2015658)},
+	{name: "simulation-4", what: "a local bucket gives away tokens of takes in flight beyond its room", find: "G1: the only node admits", by: simulation.from("single node", 1099511851303)},
 	{name: "simulation-2-redis", what: "a lease in Redis returns tokens that others have taken", find: "Kept:true", by: test("redisstore", "TestLending_IsAsTheBookSays")},
 	{name: "model-1", what: "a node reports tokens of an entry that has ended", find: "the store has no entry for loans", by: test("internal/lease", "TestTake_EntryEndsDuringLoan")},
 }
