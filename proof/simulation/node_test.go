@@ -166,6 +166,10 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (grant lease.Grant,
 		if grant.Tokens > 0 {
 			l.wire.node.sim.counts["loans"]++
 		}
+		if err == nil { // the node may spend the tokens after the clock has stepped back
+			a := l.wire.node.sim.ledger.account(&store.Charge{Key: loan.Key, Limit: loan.Limit})
+			a.time = max(a.time, grant.State.AsOf)
+		}
 		l.wire.node.sim.ledger.note("node %d borrows %+v: %+v, %v", l.wire.node.number, loan, grant, err)
 		return err
 	}
