@@ -307,7 +307,7 @@ func (h *history) check(steps int) porcupine.CheckResult {
 	all := operations(events)
 	for most := 1; most <= 5; most++ {
 		for _, sorted := range []bool{true, false} {
-			quick := &search{model: model{h.Limits, h.part}, events: events, most: most, sorted: sorted, quick: true, steps: steps / 4}
+			quick := &search{model: h.model(), events: events, most: most, sorted: sorted, quick: true, steps: steps / 4}
 			if porcupine.CheckOperations(quick.porcupineModel(), all) {
 				return porcupine.Ok
 			}
@@ -323,8 +323,18 @@ func (h *history) check(steps int) porcupine.CheckResult {
 	return porcupine.Illegal
 }
 
+func (h *history) model() model {
+	m := model{limits: h.Limits, parts: h.part, given: map[string]bool{}}
+	for _, o := range h.ops {
+		for _, c := range o.Charges {
+			m.given[c.Key] = m.given[c.Key] || o.Kind == refund || o.Kind == cancel || o.Kind == reset
+		}
+	}
+	return m
+}
+
 func (h *history) complete(events []*event, steps int) *search {
-	return &search{model: model{h.Limits, h.part}, events: events, most: len(events), steps: steps}
+	return &search{model: h.model(), events: events, most: len(events), steps: steps}
 }
 
 // draw writes a page that shows the longest explanation of the history.

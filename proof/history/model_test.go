@@ -4,6 +4,7 @@ package history_test
 
 import (
 	"slices"
+	"strings"
 )
 
 // The model computes with integers of its own: thousandths of a token, and microseconds. Nothing refills during a history.
@@ -26,7 +27,8 @@ type limit struct {
 
 type model struct {
 	limits []limit
-	parts  bool // takes may be undone
+	parts  bool            // takes may be undone
+	given  map[string]bool // keys to which the history returns tokens
 }
 
 // step returns the state after an operation. It returns false if the store could not have given this answer in state s.
@@ -62,6 +64,9 @@ func (m *model) step(s state, o *op) (state, bool) {
 			switch v := t.value.(type) {
 			case row:
 				v = v.returned(1<<40, func(account) bool { return true }, func(account) bool { return true })
+				if m.given[strings.TrimPrefix(t.name, "row ")] { // their return may be lost
+					v = row{{hi: m.limits[0].Capacity + m.limits[0].Debt, fraction: true}}
+				}
 				s = s.set(t.name, v)
 			case remembered:
 				v.maybe = true
