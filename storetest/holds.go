@@ -14,7 +14,6 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/store"
 )
 
@@ -59,6 +58,7 @@ var holdRules = []rule{
 	{name: "a settlement has an amount for each unit", check: checkUnits},
 	{name: "invalid holds are refused", check: checkInvalidHolds},
 	{name: "holds agree with the model", check: checkHoldModel, oneStep: true, singly: checkHoldModelSingly},
+	{name: "holds agree with the model while the clock steps back", check: checkHoldModelBack, oneStep: true, singly: checkHoldModelBackSingly},
 	{name: "holds of calendars agree with the model", check: checkCalendarHolds, oneStep: true, singly: checkCalendarHoldsSingly},
 	{name: "a settlement after midnight returns nothing", check: checkMidnight},
 	{name: "holds, penalties, calendars and slots share takes", check: checkSlotsBesideOthers},
@@ -307,116 +307,6 @@ func checkInvalidHolds(t *testing.T, open Open) {
 		}
 	}
 	s.assertRemaining("a", l, 10*bucket.Token)
-}
-
-// checkHoldModel runs the same random operations with holds against the store and against [Model]. The clock never steps
-// back.
-func checkHoldModel(t *testing.T, open Open) { compareHolds(t, open, 4, seedsOf(12), microHolds) }
-
-// checkHoldModelSingly uses one bucket at a time.
-func checkHoldModelSingly(t *testing.T, open Open) { compareHolds(t, open, 1, seedsOf(12), microHolds) }
-
-func compareHolds(t *testing.T, open Open, buckets int, seeds uint64, timing holdTiming) {
-	for seed := range seeds {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			s := newSubject(t, open)
-			model := NewModel(s.clock.Now)
-			r := rand.New(testseed.PCG(seed, 8))
-			limits := timing.limits(t, r)
-			if timing.begin > 0 {
-				s.clock.Set(timing.begin)
-			}
-			number, ids := 0, []string(nil)
-			var charges []store.Charge
-			for step := range 300 {
-				// A refund at an expiry stays if the clock steps back, so it depends on the calls before.
-				s.clock.Set(max(timing.next(r, s.clock.Now(), limits), s.clock.Now()))
-				if step == 0 || r.IntN(4) > 0 {
-					charges = randomCharges(r, limits, buckets)
-					number++
-				}
-				if len(ids) > 0 && r.IntN(3) == 0 {
-					if !s.sameSettlement(model, r, ids[r.IntN(len(ids))], timing.ttl) {
-						t.Fatalf("the store differs from the model in step %d of seed %d", step, seed)
-					}
-					continue
-				}
-				if r.IntN(2) > 0 {
-					if !sameStep(s, model, r, charges) {
-						t.Fatalf("the store differs from the model in step %d of seed %d", step, seed)
-					}
-					continue
-				}
-				if r.IntN(3) > 0 { // else again
-					number++
-				}
-				id, ok := s.sameHold(model, r, charges, number, timing.ttl)
-				if !ok {
-					t.Fatalf("the store differs from the model in step %d of seed %d", step, seed)
-				}
-				if id != "" {
-					ids = append(ids, id)
-				}
-			}
-		})
-	}
-}
-
-func (s *subject) sameHold(model *Model, r *rand.Rand, charges []store.Charge, number int, ttl func(*rand.Rand) time.Duration) (string, bool) {
-	s.Helper()
-	h := store.Hold{ID: holdID(number), TTL: ttl(r), Refund: r.IntN(2) == 0}
-	for _, c := range charges {
-		var terms store.Terms
-		switch r.IntN(6) {
-		case 0:
-			terms.Kept = true
-		case 1:
-			terms.Fixed = bucket.Tokens(r.Int64N(int64(c.Cost) + 1))
-		case 2:
-			terms.Asked = 1 + bucket.Tokens(r.Int64N(int64(c.Cost)+1))
-		}
-		terms.Unit = uint8(r.IntN(4))
-		h.Terms = append(h.Terms, terms)
-	}
-	mode := mete.Mode{}
-	if r.IntN(3) == 0 {
-		mode.MaxWait = time.Duration(r.Int64N(20_000_000)) * time.Microsecond
-	}
-	got, id := s.hold(h, mode, charges...)
-	want, wantID, err := model.Hold(s.Context(), nil, charges, mode, h)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if (id == "") != (wantID == "") || !slices.Equal(got, want) {
-		s.Errorf("at %d, hold %+v %+v %+v:\n got %q %s\nwant %q %s", s.clock.Now(), h, mode, charges, id, show(got), wantID, show(want))
-		return "", false
-	}
-	return id, true
-}
-
-func (s *subject) sameSettlement(model *Model, r *rand.Rand, id string, randomTTL func(*rand.Rand) time.Duration) bool {
-	s.Helper()
-	base := id[:len(holdID(0))]
-	if r.IntN(4) == 0 {
-		ttl := randomTTL(r)
-		got, err := s.holder().Renew(s.Context(), id, ttl)
-		want, _ := model.Renew(s.Context(), base, ttl)
-		if err != nil || got != want {
-			s.Errorf("at %d, renew %q for %v: got %+v, want %+v, error %v", s.clock.Now(), id, ttl, got, want, err)
-			return false
-		}
-		return true
-	}
-	actual := []bucket.Tokens{bucket.Tokens(r.Int64N(1 << (1 + r.IntN(24))))}
-	if r.IntN(3) == 0 {
-		actual = append(actual, store.Keep, actual[0]/2)
-	}
-	got := s.settle(id, actual...)
-	if want, _ := model.Settle(s.Context(), base, actual...); got != want {
-		s.Errorf("at %d, settle %q with %v: got %+v, want %+v", s.clock.Now(), id, actual, got, want)
-		return false
-	}
-	return true
 }
 
 // checkHoldConservation holds and settles in many goroutines. In the end the bucket lacks exactly the settled amounts.

@@ -12,22 +12,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A holdTiming has the limits of a comparison, the next instant of the clock, and the TTLs of its holds.
-type holdTiming struct {
-	limits func(*testing.T, *rand.Rand) []bucket.Limit
-	next   func(r *rand.Rand, now bucket.Instant, limits []bucket.Limit) bucket.Instant
-	ttl    func(*rand.Rand) time.Duration
-	begin  bucket.Instant // of the clock, or 0
-}
-
-var microHolds = holdTiming{
-	limits: randomLimits,
-	next:   func(r *rand.Rand, now bucket.Instant, _ []bucket.Limit) bucket.Instant { return randomInstant(r, now) },
-	ttl: func(r *rand.Rand) time.Duration {
-		return time.Duration(1000+r.Int64N(1<<(1+r.IntN(24)))) * time.Microsecond
-	},
-}
-
 // checkCalendarHolds is checkHoldModel with calendar limits among the limits. The holds last up to a week, and the
 // clock moves by hours to years, to both sides of the starts of windows.
 func checkCalendarHolds(t *testing.T, open Open) { compareHolds(t, open, 4, seedsOf(12), longHolds) }
@@ -43,7 +27,8 @@ var longHolds = holdTiming{
 	ttl: func(r *rand.Rand) time.Duration {
 		return time.Duration(1000+r.Int64N(store.MaxHoldTTL.Microseconds()-1000)) * time.Microsecond
 	},
-	begin: bucket.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	begin:   bucket.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	refunds: true,
 }
 
 // randomHoldInstant is randomCalendarInstant with few steps beyond the longest hold.

@@ -102,7 +102,7 @@ func sameStepBeside(s *subject, model *Model, r *rand.Rand, limits besideLimits,
 		if len(made.last) == 0 {
 			return true
 		}
-		id, ok := s.sameHold(model, r, made.last, made.number, microHolds.ttl)
+		id, ok := s.sameHold(model, r, made.last, made.number, microHolds)
 		if id != "" {
 			made.ids = append(made.ids, id)
 		}
