@@ -134,3 +134,26 @@ func TestAlgorithms_LogAfterACancellation(t *testing.T) {
 		t.Errorf("misses %v, want 2", snaps[0].Missing())
 	}
 }
+
+// TestAlgorithms_LargestWindow spends the most tokens that a window can have. Half of them still count in the next window.
+func TestAlgorithms_LargestWindow(t *testing.T) {
+	rate := bucket.Rate{Tokens: bucket.MaxWindowTokens, Per: time.Hour}
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := storetest.NewClock()
+	s := mustNew(t, memstore.Config{Now: clock.Now})
+	hour := bucket.Instant(time.Hour.Microseconds())
+	start := clock.Now() - clock.Now()%hour + hour
+	for _, c := range []struct {
+		at         bucket.Instant
+		cost, want bucket.Tokens
+	}{{start, bucket.MaxWindowTokens, 0}, {start + hour, 0, 0}, {start + 3*hour/2, 1, bucket.MaxWindowTokens/2 - 1}} {
+		clock.Set(c.at)
+		snaps, allowed, err := s.Take(t.Context(), nil, []store.Charge{{Key: "k", Limit: l, Cost: c.cost}}, mete.Mode{})
+		if got := snaps[0].Remaining(); err != nil || !allowed || got != c.want {
+			t.Errorf("a cost of %v at %d: allowed %v, %v remain, want %v; error %v", c.cost, c.at, allowed, got, c.want, err)
+		}
+	}
+}
