@@ -86,13 +86,15 @@ func (s *simulation) start() *node {
 		Now:   func() bucket.Instant { return bucket.At(time.Now()).Add(skew) },
 	}
 	if s.r.IntN(2) == 0 {
-		config.DenyFor = time.Second
+		config.DenyFor, config.DenyKeys = time.Second, 64
 	}
 	local, err := memstore.New(memstore.Config{Now: config.Now})
 	if err != nil {
 		panic(err)
 	}
-	config.Local = local
+	if s.plan.world.isOutage() || s.plan.seed%8 == 0 { // its memory is large
+		config.Local = local
+	}
 	var inner store.Store = &wire{n, s.inner}
 	if s.plan.world == shardsWorld {
 		inner = newSharder(&wire{n, s.inner}, s.plan.seed)
