@@ -14,13 +14,12 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A heldWire delays the answers to takes until it is opened.
+// A heldWire delays the answer to each take until its gate opens.
 type heldWire struct {
 	*wire
 	mu      sync.Mutex
 	holding bool
-	asked   chan struct{} // gets a value for each take whose answer is kept back
-	open    chan struct{}
+	asked   chan chan struct{} // gets the gate of each take whose answer is kept back
 }
 
 func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
@@ -29,46 +28,76 @@ func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	holding := h.holding
 	h.mu.Unlock()
 	if holding {
-		h.asked <- struct{}{}
-		<-h.open
+		gate := make(chan struct{})
+		h.asked <- gate
+		<-gate
 	}
 	return dst, allowed, err
+}
+
+// A flight is a take of one token whose answer is kept back.
+type flight struct {
+	gate  chan struct{}
+	admit chan bool
+}
+
+func (f flight) land() (admitted bool) {
+	close(f.gate)
+	return <-f.admit
+}
+
+// newHeldNode returns a node whose takes are held until holding is false.
+func newHeldNode(t *testing.T, rules string) (*node, *heldWire) {
+	t.Helper()
+	clock := storetest.NewClock()
+	h := &heldWire{wire: &wire{Store: storetest.NewModel(clock.Now)}, asked: make(chan chan struct{})}
+	l, err := mete.New(h, load(t, `{"rules": [`+rules+`]}`), mete.Config{Local: storetest.NewModel(clock.Now), Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &node{t, l, h.wire}, h
+}
+
+// depart sends a take to a store with this fault.
+func (n *node) depart(h *heldWire, f fault) flight {
+	n.line.cut(f)
+	h.hold(true)
+	defer h.hold(false)
+	admit := make(chan bool, 1)
+	go func() {
+		d, err := n.Take(n.Context(), mete.Request{})
+		if err != nil {
+			n.Error(err)
+		}
+		admit <- d.Allowed
+	}()
+	return flight{<-h.asked, admit}
+}
+
+func (h *heldWire) hold(holding bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holding = holding
 }
 
 // inFlight returns a node that has made so many takes of one token, and has another one in flight for each fault. land lets
 // those return and counts the admitted ones.
 func inFlight(t *testing.T, rules string, answered int, faults ...fault) (n *node, land func() (admitted int)) {
 	t.Helper()
-	clock := storetest.NewClock()
-	h := &heldWire{wire: &wire{Store: storetest.NewModel(clock.Now)}, asked: make(chan struct{}), open: make(chan struct{})}
-	l, err := mete.New(h, load(t, `{"rules": [`+rules+`]}`), mete.Config{Local: storetest.NewModel(clock.Now), Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n = &node{t, l, h.wire}
+	n, h := newHeldNode(t, rules)
 	for range answered {
 		n.take(1)
 	}
-	h.holding = true
-	got := make(chan bool, len(faults))
+	var flights []flight
 	for _, f := range faults {
-		n.line.cut(f)
-		go func() {
-			d, err := l.Take(t.Context(), mete.Request{})
-			if err != nil {
-				t.Error(err)
-			}
-			got <- d.Allowed
-		}()
-		<-h.asked
+		flights = append(flights, n.depart(h, f))
 	}
-	h.mu.Lock()
-	h.holding = false
-	h.mu.Unlock()
 	return n, func() (admitted int) {
-		close(h.open)
-		for range faults {
-			if <-got {
+		for _, f := range flights {
+			close(f.gate)
+		}
+		for _, f := range flights {
+			if <-f.admit {
 				admitted++
 			}
 		}
@@ -139,6 +168,41 @@ func TestLocal_MoreTakesInFlightThanTokens(t *testing.T) {
 	}
 	if got := land(); got != 8 {
 		t.Errorf("%d of 12 takes are admitted by 8 tokens, want 8", got)
+	}
+}
+
+// A take of an older policy opens the local bucket. The takes in flight of the new policy have another room there.
+func TestLocal_TakesInFlightOfAnotherVersion(t *testing.T) {
+	for _, c := range []struct {
+		before, after                       string
+		reachingStore, failing, ofNewBucket int
+	}{
+		{`"burst": 2, "max_reserved": 0`, `"burst": 20, "max_reserved": 0`, 12, 18, 20},
+		{`"burst": 30, "max_reserved": 0`, `"burst": 10, "max_reserved": 0`, 8, 10, 10},
+		{`"burst": 30`, `"burst": 10`, 8, 10, 10},
+	} {
+		rule := func(limit string) string {
+			return `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, ` + limit + `}}`
+		}
+		n, h := newHeldNode(t, rule(c.before))
+		first := n.depart(h, down)
+		if err := n.SetPolicy(load(t, `{"rules": [`+rule(c.after)+`]}`)); err != nil {
+			t.Fatal(err)
+		}
+		var flights []flight
+		for _, f := range slices.Concat(slices.Repeat([]fault{down}, c.failing), slices.Repeat([]fault{up}, c.reachingStore)) {
+			flights = append(flights, n.depart(h, f))
+		}
+		first.land()
+		admitted := 0
+		for _, f := range flights {
+			if f.land() {
+				admitted++
+			}
+		}
+		if admitted > c.ofNewBucket {
+			t.Errorf("%s, then %s: %d are admitted under the new limit, want at most %d", c.before, c.after, admitted, c.ofNewBucket)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ const maxNodes = 1 << 16
 //     account. [Stats.Excess] counts them.
 //
 // A local bucket starts without the costs of the node's own takes in flight, and gets them back if they fail. The store may
-// charge such a take after the start. It then adds at most the refill between the two.
+// charge such takes later. Together they then add at most the refill in between.
 //
 // After an error with [store.MaybeSpent], the charges can exceed the local costs. The store may have charged the
 // failed take, and the local bucket decides it too.
@@ -242,9 +242,10 @@ func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t
 		return err
 	}
 	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
+	// The takes in flight come before the memory. An answer in between then counts twice, rather than never.
+	flying, number := f.inFlight.otherCosts(c.Key, t)
 	a.known = f.seen.Recall(c.Key)
 	missed := min(a.nodeShare(missingTokens(a.known, &c.Limit, now)), room)
-	flying, number := f.inFlight.otherCosts(c.Key, t)
 	local[0].Cost = min(missed+flying, room)
 	charged := false
 	if local[0].Cost > 0 {
@@ -267,7 +268,13 @@ func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t
 func (f *Fallback) openVersion(ctx context.Context, a *Account, c *store.Charge, l *bucket.Limit) error {
 	if find(a.base, l) < 0 {
 		now := f.now()
-		known := min(a.nodeShare(missingOf(a.known, &c.Limit, now)), l.Capacity()+l.MaxReserved())
+		known := a.nodeShare(missingOf(a.known, &c.Limit, now))
+		if !slices.ContainsFunc(a.versions, func(v version) bool { return v.whole.Limit == c.Limit }) {
+			// Takes in flight may be of this version, which has another room for their costs. Their decisions release nothing.
+			known += a.withheld + a.unheld
+			a.number = 0
+		}
+		known = min(known, l.Capacity()+l.MaxReserved())
 		local := []store.Charge{{Key: c.Key, Limit: *l}}
 		snaps, err := f.peekLocal(ctx, local)
 		if err != nil {

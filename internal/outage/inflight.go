@@ -82,8 +82,8 @@ func (f *inFlight) otherCosts(key string, t *Trip) (cost bucket.Tokens, number u
 	return max(cost, 0), number
 }
 
-// release returns the cost that an account withholds for a take in flight, when that take is decided locally. It returns
-// nothing as long as the other takes in flight need all that is withheld. The local bucket with and without local costs changes by the same amount, so the amount to charge stays the
+// release returns the cost that an account withholds for a take in flight, when that take is decided locally. It returns only
+// what exceeds unheld. The local bucket with and without local costs changes by the same amount, so the amount to charge stays the
 // same. Sliding limits keep the cost until it leaves the window.
 func (f *Fallback) release(ctx context.Context, a *Account, cost bucket.Tokens, t *Trip) error {
 	if len(t.departures) == 0 || t.begins >= a.number || a.withheld == 0 || cost == 0 {

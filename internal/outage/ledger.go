@@ -50,8 +50,8 @@ type Account struct {
 	spent, charged bucket.Tokens // local costs; costs charged to the store or counted as excess
 	settled        bucket.Tokens // the value of spent when the last settled attempt began
 
-	// Costs of takes that were in flight at the opening and are not yet decided. The local bucket lacks withheld. It had no room
-	// for unheld.
+	// Costs of takes that were in flight at the opening and were not decided locally since. The local bucket lacks withheld. It had
+	// no room for unheld.
 	withheld, unheld bucket.Tokens
 
 	number uint64 // of the account, as inFlight counts them

@@ -106,6 +106,7 @@ var all = []model{
 			{name: "REFILLS", breaks: "G1"},
 			{name: "ADVERSARY_V5", breaks: "G1"},
 			{name: "RECOVERY_FIRST", breaks: "G1"},
+			{name: "MEMORY_FIRST", breaks: "G1"},
 			{name: "COMMITS", breaks: "G1"},
 			{name: "WITHOUT_ID", defines: []string{"RATE=0"}, breaks: "COSTS"},
 			{name: "WITHOUT_CHARGE", breaks: "G1"},

@@ -25,12 +25,13 @@
  * ADVERSARY_V5: the local bucket starts without the costs of takes in flight.
  * COMMITS: a transaction can commit. The limiter does not remember a take in a transaction, so a later local bucket starts
  *     with too many tokens. This is how the code works: see README.md.
- * REFILLS: more takes are in flight than tokens exist, and tokens refill meanwhile. The local bucket withholds the costs at its
- *     opening, but the store charges them later. This is how the code works: see README.md.
+ * REFILLS: takes are in flight for all tokens. The local bucket withholds their costs from its opening on, and they refill before
+ *     the store charges them. This is how the code works: see README.md.
  * RECOVERY_FIRST: a take counts as in flight only after it has charged the local costs of its key. Another caller can then
  *     open a local bucket in between, without the cost of this take.
  * WITHOUT_UNHELD: a local decision releases a token although the other takes in flight need all that is withheld. This needs more
  *     takes in flight than tokens.
+ * MEMORY_FIRST: a starting local bucket reads the memory before the takes in flight, and misses an answer in between.
  * WITHOUT_ID: a repeated charge has another ID.
  * WITHOUT_CHARGE: local costs are not charged to the store.
  * WITHOUT_MEMORY: a local bucket starts full.
@@ -64,6 +65,7 @@ byte faults; /* so far */
 /* The limiter. */
 byte known;         /* the missing tokens in its memory of the store */
 byte flying;        /* costs of takes in flight */
+bool starting;      /* one caller has the lock of the account, to open a local bucket or to take from it */
 bool opened;        /* there is a local bucket, and an account */
 byte here, base;   /* missing tokens of the local bucket, with and without local costs */
 byte withheld;      /* in base, for takes in flight at the opening */
@@ -106,7 +108,7 @@ inline close() {
 }
 
 active [CALLERS] proctype caller() {
-	byte due, mine, before; /* mine: tokens in its transaction; before: begins before its take */
+	byte due, mine, before, read; /* mine: tokens in its transaction; before: begins before its take */
 	byte saw, sawAt; /* the answer of the store, and its tick */
 	bool transaction, owns, allowed, answered, trip; /* owns: its transaction has the lock; trip: its take is in flight */
 
@@ -119,9 +121,9 @@ active [CALLERS] proctype caller() {
 #endif
 	/* Recover charges the local costs first. */
 	do
-	:: atomic { !opened -> break }
+	:: atomic { !opened && !starting -> break }
 	:: atomic { opened && charging && faults < FAULTS -> faults++; printf("caller %d waits too long for the charge\n", _pid); goto decideLocally }
-	:: atomic { opened && !charging ->
+	:: atomic { opened && !charging && !starting ->
 		if
 		:: attempting && MIN(MINUS(through, base), attemptCosts - settledCosts) == 0 -> /* it has refilled */
 			base = through; settledCosts = attemptCosts;
@@ -211,23 +213,39 @@ arrive:	atomic { true -> /* the answer of the store arrives */
 	};
 
 decideLocally:
-	atomic { true ->
+	/* An answer can arrive while the local bucket starts. The account is locked. */
+	atomic { !starting -> starting = true;
 		if
 		:: !opened ->
-			opened = true; begins++; accountNumber = begins;
-#ifdef WITHOUT_MEMORY
-			base = 0;
+			begins++;
+#ifdef MEMORY_FIRST
+			read = known
+#else
+			read = flying - trip
+#endif
+		:: else
+		fi };
+	atomic { true -> starting = false;
+		if
+		:: !opened ->
+			opened = true; accountNumber = begins;
+#ifdef MEMORY_FIRST
+			base = read; read = flying - trip;
 #else
 			base = known;
+#endif
+#ifdef WITHOUT_MEMORY
+			base = 0;
 #endif
 #ifdef ADVERSARY_V5
 			withheld = 0;
 #else
-			withheld = MIN(flying - trip, MINUS(CAPACITY, base));
+			withheld = MIN(read, MINUS(CAPACITY, base));
 #ifndef WITHOUT_UNHELD
-			unheld = flying - trip - withheld;
+			unheld = read - withheld;
 #endif
 #endif
+			read = 0;
 			base = base + withheld;
 			here = base
 		:: opened && trip && before < accountNumber && unheld > 0 -> unheld-- /* the other takes in flight need all that is withheld */
