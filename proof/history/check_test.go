@@ -325,6 +325,9 @@ func (h *history) check(steps int) porcupine.CheckResult {
 
 func (h *history) model() model {
 	m := model{limits: h.Limits, parts: h.part, given: map[string]bool{}}
+	if !slices.ContainsFunc(h.ops, func(o *op) bool { return o.Kind == lose }) {
+		return m
+	}
 	for _, o := range h.ops {
 		for _, c := range o.Charges {
 			m.given[c.Key] = m.given[c.Key] || o.Kind == refund || o.Kind == cancel || o.Kind == reset

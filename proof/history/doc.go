@@ -25,7 +25,7 @@
 //   - A call that is repeated with its ID, or for its hold, counts once.
 //   - A crash of a store without persistence is one step that makes everything full. A durable store loses nothing.
 //   - A failover is one step after which each bucket misses between nothing and its earlier amount. An ID may be lost. If the
-//     history returns tokens to a bucket, their return may be lost, so the bucket may miss any amount.
+//     history returns tokens to a bucket, their return may be lost. The bucket may then miss as much as at any earlier time.
 //
 // The model has a range instead of an amount after a failover, and after a cancellation in debt, which may return less. The
 // next snapshot shows the amount. After a cancellation, rounding can leave less than 0.001 token. The store then keeps the

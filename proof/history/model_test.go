@@ -28,11 +28,23 @@ type limit struct {
 type model struct {
 	limits []limit
 	parts  bool            // takes may be undone
-	given  map[string]bool // keys to which the history returns tokens
+	given  map[string]bool // keys to which a history with a failover returns tokens
 }
 
 // step returns the state after an operation. It returns false if the store could not have given this answer in state s.
 func (m *model) step(s state, o *op) (state, bool) {
+	s, ok := m.change(s, o)
+	for _, c := range o.Charges {
+		for _, a := range s.row(c.Key) {
+			if m.given[c.Key] && a.hi > s.most(c.Key) {
+				s = s.set("most "+c.Key, a.hi)
+			}
+		}
+	}
+	return s, ok
+}
+
+func (m *model) change(s state, o *op) (state, bool) {
 	switch o.Kind {
 	case take, force, peek, renewSlot:
 		return m.take(s, o)
@@ -64,8 +76,8 @@ func (m *model) step(s state, o *op) (state, bool) {
 			switch v := t.value.(type) {
 			case row:
 				v = v.returned(1<<40, func(account) bool { return true }, func(account) bool { return true })
-				if m.given[strings.TrimPrefix(t.name, "row ")] { // their return may be lost
-					v = row{{hi: m.limits[0].Capacity + m.limits[0].Debt, fraction: true}}
+				if key := strings.TrimPrefix(t.name, "row "); m.given[key] { // their return may be lost. Limits do not change here
+					v = row{{hi: s.most(key), fraction: true}}
 				}
 				s = s.set(t.name, v)
 			case remembered:

@@ -138,6 +138,12 @@ func (s state) now() int64 {
 	return n
 }
 
+// most returns the largest amount that a bucket has missed so far.
+func (s state) most(key string) int64 {
+	n, _ := s.get("most " + key).(int64)
+	return n
+}
+
 // slots returns the unexpired slots of a key and their ends. The caller may change the map.
 func (s state) slots(key string) map[string]int64 {
 	all, _ := s.get("slots " + key).(map[string]int64)
