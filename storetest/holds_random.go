@@ -34,7 +34,7 @@ var microHolds = holdTiming{
 	refunds: true,
 }
 
-// In backwardHolds, every third step of the clock goes back, often beyond the beginning of a hold.
+// In backwardHolds, about a third of the steps of the clock go back, often beyond the beginning of a hold.
 var backwardHolds = holdTiming{
 	limits: microHolds.limits,
 	next: func(r *rand.Rand, now bucket.Instant, _ []bucket.Limit) bucket.Instant {
@@ -53,8 +53,8 @@ func checkHoldModel(t *testing.T, open Open) { compareHolds(t, open, 4, seedsOf(
 func checkHoldModelSingly(t *testing.T, open Open) { compareHolds(t, open, 1, seedsOf(12), microHolds) }
 
 // checkHoldModelBack is checkHoldModel with a clock that also steps back. No hold is refunded at its expiry: such a refund stays
-// if the clock steps back, so it depends on the calls before. For the same reason, the clock does not step behind the end of a
-// history: a store may drop it then.
+// if the clock steps back, so it depends on the calls before. A store may drop a history that has ended, so the clock
+// never steps back before such an end.
 func checkHoldModelBack(t *testing.T, open Open) {
 	compareHolds(t, open, 4, seedsOf(12), backwardHolds)
 }
