@@ -121,8 +121,8 @@ func TestAI(t *testing.T) {
 // Without limits of tokens, the page tells how to add one, and the navigation leaves it out.
 func TestAI_NotCounted(t *testing.T) {
 	t.Parallel()
+	site := browser.Serve(t, slowPolicy) // it stops last, because the page calls it until the end
 	page := browser.Open(t, browser.Desktop, browser.Dark)
-	site := browser.Serve(t, slowPolicy)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("overview"), "Overview")
 	page.Poll("the navigation has no AI", "![...document.querySelectorAll('.nav-link')].some(a => a.title === 'AI')")
