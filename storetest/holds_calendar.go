@@ -29,6 +29,7 @@ var longHolds = holdTiming{
 	},
 	begin:   bucket.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	refunds: true,
+	stream:  8,
 }
 
 // randomHoldInstant is randomCalendarInstant with few steps beyond the longest hold.
