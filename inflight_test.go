@@ -19,7 +19,7 @@ type heldWire struct {
 	*wire
 	mu      sync.Mutex
 	holding bool
-	asked   chan chan struct{} // gets the gate of each take whose answer is kept back
+	asked   chan chan struct{} // receives the gate of each held take
 }
 
 func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
@@ -35,7 +35,7 @@ func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	return dst, allowed, err
 }
 
-// A flight is a take of one token whose answer is kept back.
+// A flight is a take of one token. Its answer waits for the gate.
 type flight struct {
 	gate  chan struct{}
 	admit chan bool
@@ -46,7 +46,7 @@ func (f flight) land() (admitted bool) {
 	return <-f.admit
 }
 
-// newHeldNode returns a node whose takes are held until holding is false.
+// newHeldNode returns a node and its wire, which holds nothing yet.
 func newHeldNode(t *testing.T, rules string) (*node, *heldWire) {
 	t.Helper()
 	clock := storetest.NewClock()
